@@ -7,7 +7,8 @@ namespace backtrail::decoder {
 
 using values::EventKind;
 
-StepIndex::StepIndex(Timeline& timeline, RecordSequence& records, std::size_t most)
+StepIndex::StepIndex(Timeline& timeline, RecordSequence& records, std::size_t most,
+                     const std::optional<PastPosition>& changed)
     : timeline_{timeline}, records_{records}, newest_{timeline.newest().block} {
   for (std::uint64_t block = newest_; steps_ < most; --block) {
     const Timeline::Block& here = timeline.block(block);
@@ -15,6 +16,7 @@ StepIndex::StepIndex(Timeline& timeline, RecordSequence& records, std::size_t mo
     from_end_.push_back(steps_);
     if (here.begins_history) break;
   }
+  if (changed) changed_ = *changed <= timeline.newest() ? number(*changed) : steps_;
 }
 
 std::size_t StepIndex::first_of(std::uint64_t block) const {
@@ -65,6 +67,11 @@ values::Window StepIndex::window(std::size_t begin, std::size_t end) {
   const auto at = std::ranges::lower_bound(from_end_, steps_ - begin);
   std::uint64_t block = newest_ - static_cast<std::uint64_t>(at - from_end_.begin());
   for (; block <= newest_ && first_of(block) <= end; ++block) add_block(block, begin, end, out);
+  if (changed_ && *changed_ > begin && *changed_ <= end) {
+    const values::Event change{*changed_ - begin, EventKind::kGap, TraceeAddr{}};
+    out.events.insert(
+        std::ranges::upper_bound(out.events, change.before, {}, &values::Event::before), change);
+  }
   // The address after the last instruction of a block is known only once the next block is.
   for (std::size_t i = 0; i < out.steps.size(); ++i) {
     out.steps[i].next = i + 1 < out.steps.size() ? out.steps[i + 1].pc : out.end_pc;

@@ -16,7 +16,10 @@ namespace backtrail::decoder {
 class StepIndex {
  public:
   /// Numbers the last instructions of `timeline` (borrowed), `most` at most; the oldest gets 0.
-  StepIndex(Timeline& timeline, RecordSequence& records, std::size_t most);
+  /// @param changed  A place at which something other than the program changed its state: windows
+  ///                 have a gap there.
+  StepIndex(Timeline& timeline, RecordSequence& records, std::size_t most,
+            const std::optional<PastPosition>& changed = std::nullopt);
 
   /// Returns how many instructions are numbered.
   [[nodiscard]] std::size_t steps() const { return steps_; }
@@ -39,6 +42,7 @@ class StepIndex {
   std::size_t steps_ = 0;
   /// For each block, newest first: the number of steps from its first one to the end.
   std::vector<std::size_t> from_end_;
+  std::optional<std::size_t> changed_;  ///< Number of the instruction after the change.
 };
 
 }  // namespace backtrail::decoder

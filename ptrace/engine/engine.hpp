@@ -164,6 +164,13 @@ class Engine {
   /// Processes launched or attached to from now on are recorded at once, so that a client that asks
   /// later also gets the past. Format kBts; the client chooses the final form.
   void set_from_start(const TraceConfig& config) { recording_.set_from_start(config); }
+  /// Like set_from_start(), and records every thread that is there. Errors: the source's, of a
+  /// thread that cannot be recorded; the others are.
+  Result<void> begin_history(const TraceConfig& config) { return recording_.begin_history(config); }
+  /// Ends what set_from_start() or begin_history() began. Traces that the client asked for go on.
+  void end_history() { recording_.end_history(); }
+  /// Returns true between these calls.
+  [[nodiscard]] bool keeps_history() const { return recording_.keeps_history(); }
 
   // Breakpoints. Errors as Target's (kBusy, kUnreadable, kNotFound, kUnsupported).
   Result<void> insert(pid_t pid, BreakpointSpec spec);

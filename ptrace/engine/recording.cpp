@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "arch/base/log.hpp"
+#include "ptrace/codecache/space/code_writers.hpp"
 #include "ptrace/engine/task_detail.hpp"
 #include "ptrace/engine/thread_traces.hpp"
 
@@ -50,6 +51,12 @@ Result<void> Recording::disable(ThreadId id) {
   if (!thread->trace() || !thread->trace()->asked_for()) {
     return fail(TraceErrc::kNotEnabled, "disable trace", as_detail(id.tid));
   }
+  if (thread->trace()->keeps_past()) {
+    stopper_.each_stopped({id}, [](Thread& stopped) {
+      if (stopped.trace()) stopped.trace()->take_back();
+    });
+    return {};
+  }
   thread->trace()->set_asked_for(false);
   std::vector<ThreadId> over{id};
   if (!asks_for_trace(thread->process())) {
@@ -58,13 +65,57 @@ Result<void> Recording::disable(ThreadId id) {
   } else if (runs_from_cache(*thread)) {
     return {};  // the thread stays with its source as long as another one is recorded
   }
-  stopper_.each_stopped(over, [](Thread& stopped) {
+  stopper_.each_stopped(over, [this](Thread& stopped) {
     if (!stopped.trace()) return;
     stopped.trace()->end();
     if (stopped.stopped()) stopped.trace()->source().detach(stopped);
     stopped.trace().reset();
+    if (from_start_) (void)record_history(stopped);
   });
   return {};
+}
+
+Result<void> Recording::begin_history(const TraceConfig& config) {
+  const bool is_first = !from_start_ && !tasks_.any_running();
+  from_start_ = config;
+  Result<void> done;
+  for (Process* process : tasks_.known()) {
+    std::vector<ThreadId> all;
+    for (const auto& thread : process->threads()) {
+      if (!thread->control().zombie && !thread->control().starting) all.push_back(thread->id());
+    }
+    if (is_first) process->code_writers->begin_history();
+    stopper_.each_stopped(all, [&](Thread& thread) {
+      if (thread.trace() && thread.trace()->wanted()) return;
+      // The thread was recorded only for other threads' sake.
+      if (thread.trace()) end_trace(thread);
+      if (const auto started = record_history(thread); !started) done = fail(started.error());
+    });
+  }
+  return done;
+}
+
+void Recording::end_history() {
+  from_start_.reset();
+  for (Process* process : tasks_.known()) {
+    for (const auto& thread : process->threads()) {
+      if (!thread->trace() || !thread->trace()->keeps_past()) continue;
+      thread->trace()->keep_past(false);
+      if (!thread->trace()->asked_for()) thread->trace()->set_asked_for(false);
+    }
+    end_unwanted(*process);
+  }
+}
+
+/// Ends the traces that nobody wants; with translated code, only if all threads can do without.
+void Recording::end_unwanted(Process& process) {
+  const bool is_shared = cache_trace_of(process) != nullptr;
+  std::vector<ThreadId> over;
+  for (const auto& thread : process.threads()) {
+    if (!thread->trace() || thread->trace()->wanted()) continue;
+    if (!is_shared || !runs_from_cache(*thread)) over.push_back(thread->id());
+  }
+  stopper_.each_stopped(over, [](Thread& stopped) { end_trace(stopped); });
 }
 
 Result<void> Recording::stream(ThreadId id) {
@@ -113,6 +164,10 @@ Result<void> Recording::hand_over(ThreadId id, const TraceConfig& config) {
 }
 
 void Recording::record_from_birth(Thread& thread) {
+  if (from_start_) {
+    (void)record_history(thread);
+    return;
+  }
   ThreadTrace* trace = cache_trace_of(thread.process());
   if (trace == nullptr) trace = wanted_trace_of(thread.process());
   if (trace != nullptr) record_unasked(thread, trace->source().kind(), trace->config());
@@ -121,8 +176,17 @@ void Recording::record_from_birth(Thread& thread) {
 void Recording::record_from_start(Process& process) {
   if (!from_start_) return;
   for (const auto& thread : process.threads()) {
-    if (thread->stopped() && !thread->trace()) record_unasked(*thread, source_, *from_start_);
+    if (thread->stopped() && !thread->trace()) (void)record_history(*thread);
   }
+}
+
+/// Records the stopped thread for its past. Errors: the source's.
+Result<void> Recording::record_history(Thread& thread) {
+  BT_CHECKED(start_beside(thread, source_, *from_start_));
+  thread.trace()->set_wanted();
+  thread.trace()->keep_past(true);
+  if (on_unasked_) on_unasked_(thread);
+  return {};
 }
 
 void Recording::record_beside(Process& process) {
@@ -136,26 +200,26 @@ void Recording::record_beside(Process& process) {
   }
   const TraceConfig config = trace->config();
   stopper_.each_stopped(others, [&](Thread& thread) {
-    if (!thread.trace()) start_beside(thread, SourceKind::kCache, config);
+    if (!thread.trace()) (void)start_beside(thread, SourceKind::kCache, config);
   });
 }
 
 void Recording::record_unasked(Thread& thread, SourceKind source, const TraceConfig& config) {
-  start_beside(thread, source, config);
-  if (!thread.trace()) return;
+  if (!start_beside(thread, source, config)) return;
   thread.trace()->set_wanted();
   if (on_unasked_) on_unasked_(thread);
 }
 
-void Recording::start_beside(Thread& thread, SourceKind source, const TraceConfig& config) {
+Result<void> Recording::start_beside(Thread& thread, SourceKind source, const TraceConfig& config) {
   auto started = ThreadTrace::start(thread, source, config);
   if (!started) {
     log::ptrace().warn("tid={}: {}", thread.tid(), started.error().message());
-    return;
+    return fail(started.error());
   }
   (*started)->set_asked_for(false);
   thread.trace() = std::move(*started);
   watch_buffer(thread);
+  return {};
 }
 
 void Recording::watch_buffer(Thread& thread) {

@@ -29,6 +29,9 @@ class Recording {
   [[nodiscard]] SourceKind source() const { return source_; }
   /// See Engine.
   void set_from_start(const TraceConfig& config) { from_start_ = config; }
+  Result<void> begin_history(const TraceConfig& config);
+  void end_history();
+  [[nodiscard]] bool keeps_history() const { return from_start_.has_value(); }
   void set_on_unasked(std::function<void(Thread&)> handler) { on_unasked_ = std::move(handler); }
 
   // At the client's request; see Engine.
@@ -50,8 +53,10 @@ class Recording {
   Result<void> change(ThreadId id, const std::function<Result<void>(ThreadTrace&)>& how);
   Result<void> hand_over(ThreadId id, const TraceConfig& config);
   void record_beside(Process& process);
+  Result<void> record_history(Thread& thread);
   void record_unasked(Thread& thread, SourceKind source, const TraceConfig& config);
-  void start_beside(Thread& thread, SourceKind source, const TraceConfig& config);
+  Result<void> start_beside(Thread& thread, SourceKind source, const TraceConfig& config);
+  void end_unwanted(Process& process);
   void watch_buffer(Thread& thread);
 
   SourceKind source_;

@@ -118,7 +118,7 @@ void ThreadRunner::set_going(Thread& thread) {
   if (thread.trace() && !thread.trace()->asked_for()) end_trace_beside(thread);
   Result<void> done;
   if (!thread.trace() || !thread.trace()->source().sees_calls()) {
-    thread.process().code_writers->note_unseen_calls();
+    thread.process().code_writers->note_unseen_run();
   }
   if (thread.trace()) {
     done = thread.trace()->source().resume(

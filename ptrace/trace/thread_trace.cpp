@@ -106,6 +106,14 @@ bool ThreadTrace::suits(const TraceConfig& config) const {
 void ThreadTrace::hand_over(Process& process, TraceeAddr pc, const TraceConfig& config) {
   const bool same = config_.format == config.format &&
                     config_.size_bytes == granted_buffer_size(config.size_bytes);
+  if (taken_back_) {
+    flush();
+    past_ = std::move(std::get<std::unique_ptr<decoder::BtsHistory>>(history_));
+    config_.format = config.format;
+    config_.size_bytes = granted_buffer_size(config.size_bytes);
+    hub_.add(make_history(process), pc);
+    return;
+  }
   if (wanted_ && same) {
     if (decoder::BtsHistory* blocks = bts()) blocks->note_earlier_start();
     return;
@@ -122,7 +130,7 @@ void ThreadTrace::hand_over(Process& process, TraceeAddr pc, const TraceConfig& 
 /// Converts a history of records to the form in config_, with as many of the newest records as that
 /// can hold.
 void ThreadTrace::remake_history(Process& process) {
-  const auto old = std::move(std::get<std::unique_ptr<decoder::BtsHistory>>(history_));
+  auto old = std::move(std::get<std::unique_ptr<decoder::BtsHistory>>(history_));
   hub_.remove(*old);
   decoder::TraceConsumer& history = make_history(process);
   // A packet has at least one bit for each branch.
@@ -147,6 +155,34 @@ void ThreadTrace::remake_history(Process& process) {
   history.consume(batch);
   if (decoder::BtsHistory* blocks = bts()) blocks->note_earlier_start();
   hub_.add(history);
+  if (!keeps_past_) return;
+  hub_.add(*old);
+  past_ = std::move(old);
+}
+
+void ThreadTrace::keep_past(bool on) {
+  keeps_past_ = on;
+  if (on || !past_) return;
+  hub_.remove(*past_);
+  past_.reset();
+}
+
+decoder::BtsHistory* ThreadTrace::past() {
+  if (!keeps_past_) return nullptr;
+  return past_ ? past_.get() : bts();
+}
+
+void ThreadTrace::take_back() {
+  flush();
+  set_asked_for(false);
+  set_wanted();
+  taken_back_ = true;
+  if (!past_) return;
+  if (decoder::BtsHistory* blocks = bts()) hub_.remove(*blocks);
+  if (decoder::PtHistory* packets = pt()) hub_.remove(*packets);
+  config_.format = TraceFormat::kBts;
+  config_.size_bytes = past_->size_bytes();
+  history_ = std::move(past_);
 }
 
 /// Sources of translated code count branches themselves.
@@ -244,9 +280,13 @@ void ThreadTrace::flush() {
   hand_on_marks();
 }
 
-decoder::TraceConsumer* ThreadTrace::listening_history() {
-  if (decoder::BtsHistory* blocks = bts()) return blocks;
-  return pt();
+/// Returns the histories that get records from hub_: not those of raw packets.
+std::vector<decoder::TraceConsumer*> ThreadTrace::listening_histories() {
+  std::vector<decoder::TraceConsumer*> out;
+  if (decoder::BtsHistory* blocks = bts()) out.push_back(blocks);
+  if (decoder::PtHistory* packets = pt()) out.push_back(packets);
+  if (past_) out.push_back(past_.get());
+  return out;
 }
 
 void ThreadTrace::hand_on_or_forget() {
@@ -258,16 +298,16 @@ void ThreadTrace::hand_on_or_forget() {
 }
 
 void ThreadTrace::spare_history() {
-  decoder::TraceConsumer* history = listening_history();
-  if (config_.log_bytes != 0 || history == nullptr) return;
-  hub_.remove(*history);
+  const auto histories = listening_histories();
+  if (config_.log_bytes != 0 || histories.empty()) return;
+  for (decoder::TraceConsumer* history : histories) hub_.remove(*history);
   hand_on_or_forget();
-  hub_.add(*history);
+  for (decoder::TraceConsumer* history : histories) hub_.add(*history);
 }
 
 void ThreadTrace::end() {
   if (config_.log_bytes != 0) return;
-  if (decoder::TraceConsumer* history = listening_history()) hub_.remove(*history);
+  for (decoder::TraceConsumer* history : listening_histories()) hub_.remove(*history);
   if (store_) {
     hub_.remove(*store_);
     whole_hub_.remove(store_->whole());

@@ -107,6 +107,16 @@ class ThreadTrace {
   /// Notes that the client will ask for the trace once it knows of the thread, and for what was
   /// recorded until then.
   void set_wanted() { wanted_ = true; }
+  /// Says whether past() is kept whatever the client asks for. Call with true before the client has
+  /// asked.
+  void keep_past(bool on);
+  [[nodiscard]] bool keeps_past() const { return keeps_past_; }
+  /// Returns the server's own history, which the client's requests do not change; null without
+  /// keep_past(), or if the source does not make records.
+  [[nodiscard]] decoder::BtsHistory* past();
+  /// Ends what hand_over() began: the client does not ask any more, but past() goes on. If it asks
+  /// again, its history begins then. The thread is stopped.
+  void take_back();
   /// Returns true if the client has asked or will ask.
   [[nodiscard]] bool wanted() const { return asked_for_ || wanted_; }
   /// Call before the thread ends: returns its history and the newest `log_bytes` bytes of its
@@ -129,10 +139,9 @@ class ThreadTrace {
   /// Makes an empty history of the format in config_. It is in no hub yet.
   decoder::TraceConsumer& make_history(Process& process);
   void remake_history(Process& process);
+  [[nodiscard]] std::vector<decoder::TraceConsumer*> listening_histories();
   void hand_on_marks();
   void hand_on_or_forget();
-  /// Returns the history if it gets records from hub_; null for raw packets.
-  [[nodiscard]] decoder::TraceConsumer* listening_history();
   void use(std::unique_ptr<BranchSource> source);
   void add_statistics() const;
   static Result<std::unique_ptr<ThreadTrace>> start_hardware(Thread& thread, SourceKind source,
@@ -149,6 +158,10 @@ class ThreadTrace {
   std::variant<std::unique_ptr<decoder::BtsHistory>, std::unique_ptr<decoder::PtHistory>,
                std::unique_ptr<decoder::PtRawHistory>>
       history_;
+  bool keeps_past_ = false;
+  bool taken_back_ = false;  ///< The client's next history begins when it asks for it.
+  /// past() while the client has another history of its own in history_; else null.
+  std::unique_ptr<decoder::BtsHistory> past_;
   std::unique_ptr<decoder::BranchStore> store_;
   std::unique_ptr<SchedMarks> marks_;
   ThreadClock::Before before_clock_{.since_ns = ThreadClock::now()};

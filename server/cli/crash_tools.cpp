@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "ptrace/core/core_memory.hpp"
+#include "ptrace/core/program_memory.hpp"
 #include "server/cli/cli_words.hpp"
 #include "server/crash/crash_info.hpp"
 #include "server/crash/crash_source.hpp"
@@ -19,7 +19,7 @@ namespace backtrail::server {
 int run_info(const InfoOptions& options) {
   const auto source = CrashSource::open(options.file, {});
   if (!source) return fail_with(source.error());
-  tracee::CoreMemory memory{source->core(), source->roots()};
+  tracee::ProgramMemory memory{source->core(), source->roots()};
   struct stat status {};
   constexpr std::uint64_t kBlock = 512;
   const std::uint64_t disk_bytes = ::stat(source->path().c_str(), &status) == 0

@@ -15,7 +15,7 @@
 #include "decoder/report/report_builder.hpp"
 #include "decoder/report/report_text.hpp"
 #include "decoder/symbols/core_modules.hpp"
-#include "ptrace/core/core_memory.hpp"
+#include "ptrace/core/program_memory.hpp"
 #include "server/cli/cli_words.hpp"
 #include "server/crash/crash_source.hpp"
 #include "server/crash/crash_values.hpp"
@@ -128,7 +128,7 @@ int run_report(const ReportCommand& command) {
   if (!crash) return fail_with(crash.error());
   const decoder::CoreFile& core = crash->core();
   const decoder::TraceArchive archive{core};
-  tracee::CoreMemory memory{core, crash->roots()};
+  tracee::ProgramMemory memory{core, crash->roots()};
   const auto symbols = decoder::make_elf_symbols(
       decoder::core_modules(core, [&](const std::string& path) { return memory.find_file(path); }),
       {crash->roots(), archive.names()});

@@ -5,7 +5,7 @@
 
 #include "decoder/corefile/trace_archive.hpp"
 #include "decoder/symbols/core_modules.hpp"
-#include "ptrace/core/core_memory.hpp"
+#include "ptrace/core/program_memory.hpp"
 #include "server/cli/cli_words.hpp"
 #include "server/crash/crash_source.hpp"
 #include "server/crash/value_origin.hpp"
@@ -17,7 +17,7 @@ int run_why(const WhyOptions& options) {
   if (!crash) return fail_with(crash.error());
   const decoder::CoreFile& core = crash->core();
   const decoder::TraceArchive archive{core};
-  tracee::CoreMemory memory{core, crash->roots()};
+  tracee::ProgramMemory memory{core, crash->roots()};
   const auto symbols = decoder::make_elf_symbols(
       decoder::core_modules(core, [&](const std::string& path) { return memory.find_file(path); }),
       {crash->roots(), archive.names()});

@@ -110,7 +110,7 @@ std::string size_text(std::uint64_t bytes) {
 }
 
 std::vector<MappedProgramFile> mapped_program_files(const decoder::CoreFile& core,
-                                                    tracee::CoreMemory& memory) {
+                                                    tracee::ProgramMemory& memory) {
   std::vector<MappedProgramFile> out;
   std::set<std::string> seen;
   for (const decoder::CoreMapping& mapping : core.mappings()) {
@@ -126,7 +126,7 @@ std::vector<MappedProgramFile> mapped_program_files(const decoder::CoreFile& cor
 }
 
 std::string crash_info(const std::string& name, std::uint64_t disk_bytes,
-                       const decoder::CoreFile& core, tracee::CoreMemory& memory) {
+                       const decoder::CoreFile& core, tracee::ProgramMemory& memory) {
   std::string text = line("file", fmt::format("{}, {}{}", printable(name), size_text(disk_bytes),
                                               core.truncated() ? ", cut off" : ""));
   const bool wide = core.isa() == arch::Isa::kAmd64;

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "decoder/corefile/core_file.hpp"
-#include "ptrace/core/core_memory.hpp"
+#include "ptrace/core/program_memory.hpp"
 
 namespace backtrail::server {
 
@@ -19,12 +19,12 @@ struct MappedProgramFile {
 };
 /// Returns each mapped file once, in the order of addresses.
 [[nodiscard]] std::vector<MappedProgramFile> mapped_program_files(const decoder::CoreFile& core,
-                                                                  tracee::CoreMemory& memory);
+                                                                  tracee::ProgramMemory& memory);
 
 /// Returns the description, several lines. `name` is the file's name, `disk_bytes` its size on
 /// disk.
 [[nodiscard]] std::string crash_info(const std::string& name, std::uint64_t disk_bytes,
-                                     const decoder::CoreFile& core, tracee::CoreMemory& memory);
+                                     const decoder::CoreFile& core, tracee::ProgramMemory& memory);
 
 /// Returns a size as "12 kB" or "3 MB".
 [[nodiscard]] std::string size_text(std::uint64_t bytes);

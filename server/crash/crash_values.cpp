@@ -17,7 +17,7 @@ using decoder::FrameState;
 /// A thread's innermost frame where the thread ended.
 class EndState final : public FrameState {
  public:
-  EndState(const decoder::CoreThread& thread, tracee::CoreMemory& memory,
+  EndState(const decoder::CoreThread& thread, tracee::ProgramMemory& memory,
            const RegisterSlots& slots)
       : raw_{thread.user, thread.xsave}, memory_{memory}, slots_{slots} {}
 
@@ -44,14 +44,14 @@ class EndState final : public FrameState {
 
  private:
   arch::cpu::RawRegisters raw_;
-  tracee::CoreMemory& memory_;
+  tracee::ProgramMemory& memory_;
   const RegisterSlots& slots_;
 };
 
 /// A thread's innermost frame at a place in its past.
 class PastState final : public FrameState {
  public:
-  PastState(CorePast& past, ThreadId thread, const decoder::PastPosition& place)
+  PastState(ProgramPast& past, ThreadId thread, const decoder::PastPosition& place)
       : past_{past}, thread_{thread}, place_{place} {}
 
   Known reg(unsigned number) override {
@@ -67,19 +67,20 @@ class PastState final : public FrameState {
   }
 
  private:
-  CorePast& past_;
+  ProgramPast& past_;
   ThreadId thread_;
   decoder::PastPosition place_;
 };
 
 }  // namespace
 
-CrashValues::CrashValues(const decoder::CoreFile& core, tracee::CoreMemory& memory)
+CrashValues::CrashValues(const decoder::CoreFile& core, tracee::ProgramMemory& memory)
     : core_{core},
       memory_{memory},
       registers_{core_registers(core)},
       traces_{core, memory},
-      past_{core, memory, traces_, registers_} {}
+      end_{core, memory, traces_, registers_},
+      past_{end_, no_stops_} {}
 
 std::unique_ptr<FrameState> CrashValues::at_end(std::uint32_t tid) {
   const auto found = std::ranges::find(core_.threads(), tid, &decoder::CoreThread::tid);
@@ -87,7 +88,7 @@ std::unique_ptr<FrameState> CrashValues::at_end(std::uint32_t tid) {
   return std::make_unique<EndState>(*found, memory_, slots_);
 }
 
-CoreValues* CrashValues::of(std::uint32_t tid) {
+PastValues* CrashValues::of(std::uint32_t tid) {
   return past_.values_of({static_cast<pid_t>(core_.process().pid), static_cast<pid_t>(tid)});
 }
 

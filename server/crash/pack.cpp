@@ -13,8 +13,8 @@
 
 #include "decoder/corefile/core_file.hpp"
 #include "decoder/report/clean_text.hpp"
-#include "ptrace/core/core_memory.hpp"
 #include "ptrace/core/mapped_file.hpp"
+#include "ptrace/core/program_memory.hpp"
 #include "server/crash/archive.hpp"
 #include "server/crash/crash_info.hpp"
 #include "server/crash/crash_source.hpp"
@@ -70,7 +70,7 @@ Explained<std::string> named_folder(const std::string& folder) {
 Explained<std::string> pack_crash(const std::string& core_file, const std::string& archive) {
   const auto open = open_core(core_file, core_file);
   if (!open) return explain(open.error());
-  tracee::CoreMemory memory{open->core};
+  tracee::ProgramMemory memory{open->core};
 
   auto writer = ArchiveWriter::create(archive);
   if (!writer) return tl::unexpected{writer.error()};

@@ -16,7 +16,7 @@
 #include "decoder/report/code_places.hpp"
 #include "decoder/values/value_trail.hpp"
 #include "server/crash/crash_values.hpp"
-#include "server/target/core_values.hpp"
+#include "server/target/past_values.hpp"
 #include "server/target/register_slots.hpp"
 
 namespace backtrail::server {
@@ -50,7 +50,7 @@ std::string number_text(const Known& value, unsigned bits) {
 
 class Origin {
  public:
-  Origin(const decoder::CoreFile& core, tracee::CoreMemory& memory, decoder::Symbols& symbols)
+  Origin(const decoder::CoreFile& core, tracee::ProgramMemory& memory, decoder::Symbols& symbols)
       : core_{core},
         thread_{core.threads().front()},
         values_{core, memory},
@@ -58,7 +58,7 @@ class Origin {
         places_{memory, symbols} {}
 
   Explained<std::string> explain(const std::string& expression) {
-    CoreValues* past = values_.of(thread_.tid);
+    PastValues* past = values_.of(thread_.tid);
     if (past == nullptr) return server::explain("values of 32-bit programs are not followed");
     if (past->steps() == 0) {
       return server::explain("the file has no branch trace of the thread that died");
@@ -357,7 +357,7 @@ class Origin {
 
 }  // namespace
 
-Explained<std::string> value_origin(const decoder::CoreFile& core, tracee::CoreMemory& memory,
+Explained<std::string> value_origin(const decoder::CoreFile& core, tracee::ProgramMemory& memory,
                                     decoder::Symbols& symbols, const std::string& expression) {
   return Origin{core, memory, symbols}.explain(expression);
 }

@@ -7,7 +7,7 @@
 
 #include "decoder/corefile/core_file.hpp"
 #include "decoder/symbols/symbols.hpp"
-#include "ptrace/core/core_memory.hpp"
+#include "ptrace/core/program_memory.hpp"
 #include "server/transport/explained.hpp"
 
 namespace backtrail::server {
@@ -20,7 +20,7 @@ namespace backtrail::server {
 /// @return The text, with a line for each place, for a terminal. Errors: what is wrong with the
 ///         expression, or why nothing can be told.
 [[nodiscard]] Explained<std::string> value_origin(const decoder::CoreFile& core,
-                                                  tracee::CoreMemory& memory,
+                                                  tracee::ProgramMemory& memory,
                                                   decoder::Symbols& symbols,
                                                   const std::string& expression);
 

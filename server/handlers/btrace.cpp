@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Qbtrace and Qbtrace-conf: turn branch tracing on and off.
 
+#include <algorithm>
 #include <array>
 #include <limits>
 
@@ -14,12 +15,20 @@ namespace {
 using tracee::TraceConfig;
 using tracee::TraceFormat;
 
+/// Returns true if a thread of the process is in the past, where its registers are not those that
+/// gdb's own history ends with.
+bool is_in_past(SessionContext& context, pid_t pid) {
+  const PastControl* past = context.target.past_control();
+  return past != nullptr &&
+         std::ranges::any_of(context.target.thread_ids(pid),
+                             [past](ThreadId thread) { return past->in_past(thread); });
+}
+
 /// Errors have a text ("E.text") because gdb shows it to its user.
 Reply enable(SessionContext& context, BranchTracing& tracing, TraceFormat format) {
   const auto thread = context.selected_thread();
   if (!thread) return Reply::error(btrace_error::kNoThread);
-  PastControl* past = context.target.past_control();
-  if (past != nullptr && past->in_past(*thread)) return Reply::error(btrace_error::kInPast);
+  if (is_in_past(context, thread->pid)) return Reply::error(btrace_error::kInPast);
   const TraceConfig config{format, format == TraceFormat::kPt ? context.state.pt_size_bytes
                                                               : context.state.bts_size_bytes};
   const auto done = tracing.enable(*thread, config);

@@ -11,7 +11,7 @@ inline constexpr std::string_view kNoThread = "No such thread.";
 inline constexpr std::string_view kAlreadyEnabled = "Btrace already enabled.";
 inline constexpr std::string_view kNotEnabled = "Btrace not enabled.";
 inline constexpr std::string_view kInPast =
-    "This thread is in its past, where gdb's own history cannot begin. Type continue until the "
+    "The program is in its past, where gdb's own history cannot begin. Type continue until the "
     "end of the history, then record btrace.";
 inline constexpr std::string_view kBadAnnex = "Bad annex.";
 inline constexpr std::string_view kOverflow = "Overflow.";

@@ -56,8 +56,9 @@ std::string offered_features(Target& target) {
     offer("ReverseStep+;ReverseContinue+");
   }
   // A condition in the past may need a value that is not known. gdb, which then evaluates it, can
-  // tell its user.
-  if (target.breakpoint_control() != nullptr && target.past_control() == nullptr) {
+  // tell its user; in a live program's past it does so again.
+  const bool is_over = target.past_control() != nullptr && !target.past_control()->lives_on();
+  if (target.breakpoint_control() != nullptr && !is_over) {
     offer("ConditionalBreakpoints+;BreakpointCommands+");
   }
   if (target.branch_tracing() != nullptr) {

@@ -83,7 +83,7 @@ Reply write(SessionContext& context, std::string_view arguments,
   if (!data || data->size() != range->second) return Reply::error();
   if (data->empty()) return Reply::ok();
   return Reply::from_write(context.target.write_memory(*pid, TraceeAddr{range->first}, *data),
-                           context.error_form());
+                           context.error_form(), context.target.past_control());
 }
 
 Reply write_hex(SessionContext& context, std::string_view arguments) {

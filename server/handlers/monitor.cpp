@@ -38,6 +38,8 @@ constexpr std::string_view kHelp =
     "    Show which source records each thread, and why\n"
     "  bts config|status|size|get|clear|drain ...\n"
     "    The selected thread's branch trace store (see backtrail-bts(7))\n"
+    "  history [on|off]\n"
+    "    Record what reverse-step and reverse-continue go back in, or show what is recorded\n"
     "  stats\n"
     "    Show how much was recorded\n"
     "  exit\n"
@@ -166,9 +168,30 @@ Outcome run_bts(SessionContext& context, std::span<const std::string_view> words
   return Outcome::kDone;
 }
 
+Outcome run_history(SessionContext& context, std::span<const std::string_view> words) {
+  BranchTracing* tracing = context.target.branch_tracing();
+  if (words.size() > 1) return Outcome::kUnknown;
+  if (tracing == nullptr) {
+    print(context, "No branch tracing.\n");
+    return Outcome::kDone;
+  }
+  if (!words.empty()) {
+    if (words[0] != "on" && words[0] != "off") return Outcome::kUnknown;
+    if (const auto done = tracing->keep_history(words[0] == "on"); !done) {
+      print(context, tracing->why_no_history(done.error()) + "\n");
+      return Outcome::kDone;
+    }
+  }
+  print(context, tracing->describe_history());
+  return Outcome::kDone;
+}
+
 Outcome run_command(SessionContext& context, std::string_view line) {
   const auto words = split_words(line);
   if (!words.empty() && words[0] == "bts") return run_bts(context, std::span{words}.subspan(1));
+  if (!words.empty() && words[0] == "history") {
+    return run_history(context, std::span{words}.subspan(1));
+  }
   if (words.size() == 1 && words[0] == "help") {
     print(context, kHelp);
     return Outcome::kDone;

@@ -96,7 +96,7 @@ Reply write_siginfo(SessionContext& context, PacketText text) {
   }
   std::ranges::copy(*data, siginfo->begin() + static_cast<std::ptrdiff_t>(*offset));
   if (const auto written = context.target.set_siginfo(*thread, *siginfo); !written) {
-    return Reply::from_write(written, context.error_form());
+    return Reply::from_write(written, context.error_form(), context.target.past_control());
   }
   context.documents.clear();
   return Reply::text(fmt::format("{:x}", data->size()));

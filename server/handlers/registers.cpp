@@ -35,7 +35,7 @@ Result<Registers> selected_registers(SessionContext& context) {
 /// Uses the text form of errors: every gdb shows the error of these packets unchanged.
 Reply write(SessionContext& context, const Registers& registers) {
   return Reply::from_write(context.target.write_registers(registers.thread, registers.raw),
-                           rsp::ErrorForm::kText);
+                           rsp::ErrorForm::kText, context.target.past_control());
 }
 
 /// Returns the text that stands for an unknown register in `g` and `p` replies.

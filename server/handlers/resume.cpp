@@ -116,12 +116,17 @@ Reply step_with_signal(SessionContext& context, std::string_view arguments) {
 Reply go_back(SessionContext& context, ResumeKind how) {
   PastControl* past = context.target.past_control();
   if (past == nullptr) return Reply::unknown();
+  if (context.state.non_stop && past->lives_on()) {
+    return Reply::error("a live program goes back in all-stop mode only: set non-stop off");
+  }
   auto thread = context.thread_in_use();
   const ThreadPattern& chosen = context.continue_threads;
   if (thread && chosen.tid > 0) {
     thread = ThreadId{chosen.pid > 0 ? chosen.pid : thread->pid, chosen.tid};
   }
-  if (!thread || !past->go_back(*thread, how)) return Reply::error();
+  if (!thread) return Reply::error();
+  past->prefer(*thread);
+  if (!past->go_back(*thread, how)) return Reply::error();
   if (context.state.non_stop) return Reply::ok();
   context.stop_reply_due = true;
   return Reply::none();

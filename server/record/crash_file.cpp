@@ -22,8 +22,6 @@
 #include "decoder/corefile/code_names.hpp"
 #include "decoder/corefile/trace_blocks.hpp"
 #include "decoder/report/clean_text.hpp"
-#include "ptrace/codecache/space/cache_space.hpp"
-#include "ptrace/codecache/space/code_writers.hpp"
 #include "ptrace/core/perf_map_file.hpp"
 #include "ptrace/os/plain_file.hpp"
 #include "ptrace/os/procfs.hpp"
@@ -36,6 +34,7 @@
 #include "server/record/attachment.hpp"
 #include "server/record/output_place.hpp"
 #include "server/record/ring_trace.hpp"
+#include "server/target/memory_facts.hpp"
 
 namespace backtrail::server {
 namespace {
@@ -197,42 +196,6 @@ bool fits_file_name(char c) {
   return !control && std::string_view{"/\\:<>|*?\""}.find(c) == std::string_view::npos;
 }
 
-/// Returns the heap made by brk; nullopt if there is none. Parts may have a name of their own
-/// (prctl, PR_SET_VMA), so neighbours count as well.
-std::optional<std::pair<std::uint64_t, std::uint64_t>> heap_in(
-    const std::vector<tracee::MapEntry>& maps) {
-  const auto is_heap = [](const tracee::MapEntry& map) { return map.path == "[heap]"; };
-  auto first = std::ranges::find_if(maps, is_heap);
-  if (first == maps.end()) return std::nullopt;
-  auto last = std::find_if(maps.rbegin(), maps.rend(), is_heap).base() - 1;
-  while (first != maps.begin() && (first - 1)->end == first->start && (first - 1)->inode == 0) {
-    --first;
-  }
-  while (last + 1 != maps.end() && last->end == (last + 1)->start && (last + 1)->inode == 0) ++last;
-  return std::pair{first->start, last->end};
-}
-
-/// Adds what the core's segments do not show: which memory the kernel writes at its own times,
-/// where the heap is, and whether memory is shared with others.
-void add_memory_facts(tracee::Process& process, tracee::Thread& thread,
-                      std::map<std::string, std::string>& about) {
-  if (process.threads_ever() != 1) return;
-  if (const auto area = tracee::request::rseq_area(thread.tid())) {
-    about["rseq"] = fmt::format("{:#x} {}", area->address.value(), area->bytes);
-  }
-  const auto maps = tracee::ProcFs{}.maps(process.pid());
-  if (!maps) return;
-  const auto& space = process.cache_space;
-  const bool shares = std::ranges::any_of(*maps, [&](const tracee::MapEntry& map) {
-    const bool is_own = space && space->memory().has_mapped(TraceeAddr{map.start});
-    return map.shared && map.write && !is_own;
-  });
-  about["shared-memory"] = shares ? "writable" : "none";
-  if (const auto heap = heap_in(*maps)) {
-    about["heap"] = fmt::format("{:#x} {:#x}", heap->first, heap->second);
-  }
-}
-
 }  // namespace
 
 std::string crash_file_name(const std::string& pattern, pid_t pid, const std::string& name,
@@ -363,18 +326,10 @@ void CrashFiles::write(tracee::Process& process, tracee::Thread& thread, const E
                  {"reason", std::string{reason_name(ending.reason)}},
                  {"signal", std::to_string(ending.signal)},
                  {"exit-status", std::to_string(ending.exit_code)},
-                 {"threads", std::to_string(process.threads_ever())},
                  {"time", std::to_string(now)},
                  {"recorder", "backtrail"}};
   if (!kept.is_program) cause.about["run"] = command_;
-  if (process.code_writers) {
-    const auto& writers = *process.code_writers;
-    // /proc/PID/mem writes read-only memory, too.
-    cause.about["foreign-writes"] = writers.watches_writes()            ? "anywhere"
-                                    : writers.foreign_writes_possible() ? "possible"
-                                                                        : "none";
-  }
-  add_memory_facts(process, thread, cause.about);
+  add_memory_facts(memory_facts(process, thread), cause.about);
   const std::string caught = caught_text(recorder_.caught_faults(thread.id()));
   if (!caught.empty()) cause.about["caught"] = caught;
   tracee::CoreOptions core = options_.core;

@@ -10,6 +10,7 @@
 
 #include "arch/base/result.hpp"
 #include "server/rsp/error_reply.hpp"
+#include "server/target/past_control.hpp"
 
 namespace backtrail::server {
 
@@ -35,11 +36,12 @@ class Reply {
   }
   /// "OK", or "E01".
   static Reply from(const Result<void>& result) { return result ? ok() : error(); }
-  /// "OK" or an error. A write to a recording fails with EROFS, and no other write does; that error
-  /// has a text.
-  static Reply from_write(const Result<void>& result, rsp::ErrorForm form) {
+  /// "OK" or an error. A write to a recording or to the past fails with EROFS, and no other write
+  /// does; that error has a text of `past`'s, which is null for targets without a past.
+  static Reply from_write(const Result<void>& result, rsp::ErrorForm form,
+                          const PastControl* past) {
     const bool recorded = !result && result.error().is(std::errc::read_only_file_system);
-    return recorded ? error(form, "a recorded crash cannot be changed") : from(result);
+    return recorded && past != nullptr ? error(form, past->why_unchangeable()) : from(result);
   }
 
   [[nodiscard]] std::optional<std::string>& payload() { return payload_; }

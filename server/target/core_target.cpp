@@ -14,13 +14,14 @@
 
 #include "arch/x86/xsave_convert.hpp"
 #include "decoder/corefile/core_file.hpp"
-#include "ptrace/core/core_memory.hpp"
 #include "ptrace/core/mapped_file.hpp"
+#include "ptrace/core/program_memory.hpp"
 #include "ptrace/tracee/thread_db.hpp"
 #include "server/rsp/gdb_signals.hpp"
+#include "server/target/core_end.hpp"
 #include "server/target/core_maps.hpp"
-#include "server/target/core_past.hpp"
 #include "server/target/core_traces.hpp"
+#include "server/target/program_past.hpp"
 
 namespace backtrail::server {
 namespace {
@@ -31,7 +32,7 @@ using tracee::StopKind;
 /// The core's memory for libthread_db: reads only.
 class ReadOnlyMemory final : public tracee::TraceeMemory {
  public:
-  explicit ReadOnlyMemory(tracee::CoreMemory& memory) : memory_{memory} {}
+  explicit ReadOnlyMemory(tracee::ProgramMemory& memory) : memory_{memory} {}
   std::size_t read(TraceeAddr address, std::span<std::uint8_t> out) override {
     return memory_.read(address, out);
   }
@@ -40,7 +41,7 @@ class ReadOnlyMemory final : public tracee::TraceeMemory {
   }
 
  private:
-  tracee::CoreMemory& memory_;
+  tracee::ProgramMemory& memory_;
 };
 
 class CoreTarget final : public Target,
@@ -93,10 +94,10 @@ class CoreTarget final : public Target,
   // BreakpointControl. Breakpoints stop moves in the past; after `record btrace` gdb itself stops
   // at them within its trace.
   Result<void> insert(pid_t /*pid*/, tracee::BreakpointSpec spec) override {
-    return past_.insert(spec);
+    return stops_.insert(spec);
   }
   Result<void> remove(pid_t /*pid*/, const tracee::BreakpointSpec& spec) override {
-    past_.remove(spec);
+    stops_.remove(spec);
     return {};
   }
 
@@ -169,11 +170,13 @@ class CoreTarget final : public Target,
   std::unique_ptr<OpenCore> open_;
   const decoder::CoreFile& core_;
   std::vector<std::string> roots_;
-  tracee::CoreMemory memory_;
+  tracee::ProgramMemory memory_;
   CoreTraces traces_;
   CoreProcFiles proc_files_{core_};
   arch::cpu::GdbRegisterSet registers_;
-  CorePast past_{core_, memory_, traces_, registers_};
+  CoreEnd end_{core_, memory_, traces_, registers_};
+  PastStops stops_;
+  ProgramPast past_{end_, stops_};
   ReadOnlyMemory thread_db_memory_{memory_};
   std::map<std::string, TraceeAddr> symbols_;
   std::unique_ptr<tracee::ThreadDb> thread_db_;

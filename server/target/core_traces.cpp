@@ -33,7 +33,7 @@ std::uint64_t records_for(const TraceConfig& config) {
 
 }  // namespace
 
-CoreTraces::CoreTraces(const decoder::CoreFile& core, tracee::CoreMemory& memory)
+CoreTraces::CoreTraces(const decoder::CoreFile& core, tracee::ProgramMemory& memory)
     : core_{core},
       archive_{core},
       ended_{decoder::ended_threads(core, archive_, kMostEnded)},

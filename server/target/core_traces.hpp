@@ -13,7 +13,7 @@
 #include "decoder/corefile/trace_archive.hpp"
 #include "decoder/pt/pt_history.hpp"
 #include "decoder/trace/insn_cache.hpp"
-#include "ptrace/core/core_memory.hpp"
+#include "ptrace/core/program_memory.hpp"
 #include "server/target/target.hpp"
 
 namespace backtrail::server {
@@ -22,7 +22,7 @@ namespace backtrail::server {
 class CoreTraces final : public BranchTracing {
  public:
   /// `core` and `memory` are borrowed.
-  CoreTraces(const decoder::CoreFile& core, tracee::CoreMemory& memory);
+  CoreTraces(const decoder::CoreFile& core, tracee::ProgramMemory& memory);
 
   Result<void> enable(ThreadId thread, tracee::TraceConfig config) override;
   Result<void> disable(ThreadId thread) override;

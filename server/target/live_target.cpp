@@ -18,6 +18,7 @@
 #include "ptrace/source/probe.hpp"
 #include "ptrace/trace/thread_trace.hpp"
 #include "ptrace/tracee/link_map.hpp"
+#include "server/target/live_past.hpp"
 #include "server/target/live_symbols.hpp"
 #include "server/target/process_stores.hpp"
 #include "server/target/tail_server.hpp"
@@ -44,10 +45,7 @@ class LiveTarget final : public Target,
  public:
   LiveTarget(tracee::SourceKind source, bool from_start) : engine_{source} {
     engine_.set_on_recorded_unasked([this](Thread& thread) { follow_unasked(thread); });
-    constexpr std::uint64_t kHistoryBytes = 64ULL << 20;
-    if (from_start) {
-      engine_.set_from_start({.format = tracee::TraceFormat::kBts, .size_bytes = kHistoryBytes});
-    }
+    if (from_start) engine_.set_from_start(history_config());
   }
   LiveTarget(const LiveTarget&) = delete;
   LiveTarget& operator=(const LiveTarget&) = delete;
@@ -61,22 +59,24 @@ class LiveTarget final : public Target,
   RunControl* run_control() override { return this; }
   BreakpointControl* breakpoint_control() override { return this; }
   BranchTracing* branch_tracing() override { return this; }
+  PastControl* past_control() override { return &past_; }
 
   // ProcessControl
   Result<pid_t> launch(const tracee::LaunchSpec& spec) override { return engine_.launch(spec); }
   Result<pid_t> attach(pid_t pid) override { return engine_.attach(pid); }
   Result<void> detach(pid_t pid) override {
-    symbols_.forget(pid);
+    forget(pid);
     return engine_.detach(pid);
   }
   Result<void> kill(pid_t pid) override {
-    symbols_.forget(pid);
+    forget(pid);
     return engine_.kill(pid);
   }
 
   // RunControl
   void set_non_stop(bool on) override { engine_.set_non_stop(on); }
   Result<void> resume(std::span<const ThreadResume> orders) override {
+    if (past_.resume(orders)) return {};
     std::vector<std::pair<ThreadId, tracee::ResumeAction>> plain;
     plain.reserve(orders.size());
     for (const ThreadResume& order : orders) plain.emplace_back(order.thread, order.action);
@@ -98,15 +98,17 @@ class LiveTarget final : public Target,
   }
   [[nodiscard]] int side_fd() const override { return tails_ ? tails_->fd() : -1; }
   std::optional<tracee::StopEvent> take_event() override {
+    if (auto moved = past_.take_event()) return moved;
     auto event = engine_.take_event();
     if (event) hand_on_to_tails();
     if (event && (event->kind == tracee::StopKind::kExec ||
                   event->kind == tracee::StopKind::kProcessExited ||
                   event->kind == tracee::StopKind::kProcessSignalled)) {
-      symbols_.forget(event->thread.pid);
+      forget(event->thread.pid);
     }
     return event;
   }
+  std::optional<std::string> take_message() override { return past_.take_message(); }
   [[nodiscard]] bool running() const override { return engine_.running(); }
   [[nodiscard]] bool is_running(ThreadId thread) const override {
     return engine_.is_running(thread);
@@ -141,14 +143,18 @@ class LiveTarget final : public Target,
 
   // BreakpointControl
   Result<void> insert(pid_t pid, tracee::BreakpointSpec spec) override {
-    return engine_.insert(pid, std::move(spec));
+    BT_CHECKED(engine_.insert(pid, spec));
+    past_.insert(pid, spec);
+    return {};
   }
   Result<void> remove(pid_t pid, const tracee::BreakpointSpec& spec) override {
+    past_.remove(pid, spec);
     return engine_.remove(pid, spec);
   }
 
   // BranchTracing
   Result<void> enable(ThreadId thread, tracee::TraceConfig config) override {
+    past_.drop();
     BT_CHECKED(engine_.enable_trace(thread, config));
     attach_tails();
     follow_with_stores(thread);
@@ -157,7 +163,16 @@ class LiveTarget final : public Target,
   [[nodiscard]] std::string why_not_enabled(const Error& error) const override {
     return tracee::why_not_recorded(engine_.source(), error);
   }
-  Result<void> disable(ThreadId thread) override { return engine_.disable_trace(thread); }
+  Result<void> disable(ThreadId thread) override {
+    if (!past_.any_in_past(thread.pid)) past_.drop();
+    return engine_.disable_trace(thread);
+  }
+  Result<void> keep_history(bool on) override;
+  [[nodiscard]] std::string why_no_history(const Error& error) const override {
+    if (error.is(TraceErrc::kBusy)) return std::string{past_.why_unchangeable()};
+    return tracee::why_not_recorded(engine_.source(), error);
+  }
+  std::string describe_history() override;
   std::optional<tracee::TraceConfig> config(ThreadId thread) override {
     Thread* found = engine_.find(thread);
     if (found == nullptr || !found->trace() || !found->trace()->asked_for()) return std::nullopt;
@@ -223,10 +238,22 @@ class LiveTarget final : public Target,
   }
   Result<arch::cpu::RawRegisters> read_registers(ThreadId thread) override {
     BT_TRY(Thread * found, find(thread, "read registers"));
-    return found->registers();
+    BT_TRY(arch::cpu::RawRegisters registers, found->registers());
+    if (past_.in_past(thread)) past_.read_registers(thread, registers);
+    return registers;
+  }
+  [[nodiscard]] KnownRegisters known_registers(ThreadId thread) override {
+    if (!past_.in_past(thread)) return {};
+    arch::cpu::RawRegisters registers;
+    if (Thread* found = engine_.find(thread)) {
+      registers = found->registers().value_or(arch::cpu::RawRegisters{});
+    }
+    return KnownRegisters{past_.read_registers(thread, registers)};
   }
   Result<void> write_registers(ThreadId thread, const arch::cpu::RawRegisters& regs) override {
     BT_TRY(Thread * found, find(thread, "write registers"));
+    if (past_.in_past(thread)) return fail(errno_error(EROFS, "write registers of the past"));
+    past_.note_change(thread);
     return found->set_registers(regs);
   }
   Result<std::size_t> read_memory(pid_t pid, TraceeAddr address,
@@ -237,6 +264,8 @@ class LiveTarget final : public Target,
   Result<void> write_memory(pid_t pid, TraceeAddr address,
                             std::span<const std::uint8_t> data) override {
     BT_TRY(Process * process, find(pid, "write memory"));
+    if (past_.any_in_past(pid)) return fail(errno_error(EROFS, "write memory of the past"));
+    past_.note_change(pid);
     return process->write_memory(address, data);
   }
   Result<std::vector<std::uint8_t>> auxv(pid_t pid) override {
@@ -267,6 +296,16 @@ class LiveTarget final : public Target,
   }
 
  private:
+  static tracee::TraceConfig history_config() {
+    constexpr std::uint64_t kHistoryBytes = 64ULL << 20;
+    return {.format = tracee::TraceFormat::kBts, .size_bytes = kHistoryBytes};
+  }
+
+  /// Forgets what is known of a process that has ended or executed another program.
+  void forget(pid_t pid) {
+    symbols_.forget(pid);
+    past_.forget(pid);
+  }
   /// Returns null if the client knows how the process ended, or it has not ended.
   [[nodiscard]] const tracee::UntoldEnd* untold_end(pid_t pid) const {
     const auto ends = engine_.untold_ends();
@@ -385,6 +424,7 @@ class LiveTarget final : public Target,
   bool stores_stream_ = false;         // stores want every record
   ProcessStores stores_;               // outlives the traces that it listens to
   Engine engine_;
+  LivePast past_{engine_};
   mutable LiveSymbols symbols_;
 };
 
@@ -419,6 +459,7 @@ std::vector<ThreadInfo> LiveTarget::threads(pid_t pid) const {
 }
 
 tracee::StopEvent LiveTarget::last_stop(ThreadId thread) const {
+  if (past_.in_past(thread)) return {.thread = thread, .kind = tracee::StopKind::kStopped};
   const Thread* found = engine_.find(thread);
   if (found == nullptr) return {.thread = thread, .kind = tracee::StopKind::kStopped};
   const auto& control = found->control();
@@ -480,6 +521,36 @@ Result<decoder::BranchStore*> LiveTarget::process_store(pid_t pid) {
   return &stores_.of(*process);
 }
 
+Result<void> LiveTarget::keep_history(bool on) {
+  for (const Process* process : engine_.processes()) {
+    if (past_.any_in_past(process->pid())) {
+      return fail(TraceErrc::kBusy, "history", as_detail(process->pid()));
+    }
+  }
+  past_.drop();
+  if (on) return engine_.begin_history(history_config());
+  engine_.end_history();
+  return {};
+}
+
+std::string LiveTarget::describe_history() {
+  if (!engine_.keeps_history()) return "No history is recorded.\n";
+  std::string text = "The history of every thread is recorded.\n";
+  for (Process* process : engine_.processes()) {
+    for (const auto& thread : process->threads()) {
+      if (!thread->trace() || thread->trace()->past() == nullptr) continue;
+      if (thread->stopped()) thread->trace()->flush();
+      text += fmt::format("thread {}.{}: the last {} branches\n", process->pid(), thread->tid(),
+                          thread->trace()->past()->records().size());
+    }
+    if (const auto why = why_no_past_memory(*process)) {
+      text += fmt::format("process {}: writable memory of the past is unknown: {}\n",
+                          process->pid(), *why);
+    }
+  }
+  return text;
+}
+
 std::string LiveTarget::describe() {
   std::string text;
   for (const Process* process : engine_.processes()) {
@@ -508,6 +579,7 @@ Result<LinkMapList> LiveTarget::link_maps(pid_t pid) {
 }
 
 Result<std::vector<std::uint8_t>> LiveTarget::siginfo(ThreadId id) {
+  if (past_.in_past(id)) return fail(TraceErrc::kNotFound, "siginfo of the past");
   BT_TRY(Thread * thread, find(id, "siginfo"));
   BT_TRY(const siginfo_t info, tracee::request::read_siginfo(thread->tid()));
   arch::cpu::SiginfoBytes bytes = std::bit_cast<arch::cpu::SiginfoBytes>(info);

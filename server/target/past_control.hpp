@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "arch/base/result.hpp"
@@ -48,6 +49,12 @@ class PastControl {
   /// known.
   virtual std::size_t read_memory(tracee::ThreadId thread, TraceeAddr address,
                                   std::span<std::uint8_t> out) = 0;
+  /// Returns true if threads run on at the end of their history.
+  [[nodiscard]] virtual bool lives_on() const { return false; }
+  /// Returns a text for people: why registers and memory cannot be written.
+  [[nodiscard]] virtual std::string_view why_unchangeable() const {
+    return "a recorded crash cannot be changed";
+  }
 };
 
 }  // namespace backtrail::server

@@ -24,6 +24,10 @@ Result<void> BranchTracing::mark_switches(ThreadId thread) {
   return fail(TraceErrc::kUnsupported, "bts", static_cast<std::uint64_t>(thread.tid));
 }
 
+Result<void> BranchTracing::keep_history(bool /*on*/) {
+  return fail(TraceErrc::kUnsupported, "history");
+}
+
 Result<void> BranchTracing::listen_for_tails(const TailListening& /*options*/) {
   return fail(TraceErrc::kUnsupported, "tail");
 }

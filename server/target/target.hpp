@@ -179,6 +179,16 @@ class BranchTracing {
   virtual Result<void> mark_switches(ThreadId thread);
   /// Opens the socket for `backtrail tail`. Errors: kUnsupported, or the errno.
   virtual Result<void> listen_for_tails(const TailListening& options);
+  /// Begins to record every thread, present and future, so that it can go back (PastControl), or
+  /// ends that. Errors: the source's, of a thread that cannot be recorded; kBusy if a thread is in
+  /// the past; kUnsupported.
+  virtual Result<void> keep_history(bool on);
+  /// Returns a text for people about an error of keep_history().
+  [[nodiscard]] virtual std::string why_no_history(const Error& error) const {
+    return error.message();
+  }
+  /// Describes for people what is recorded for going back, in lines.
+  virtual std::string describe_history() { return "The history is that of the recording.\n"; }
   /// Describes for people the source in use, a line a thread. For `monitor source` and `monitor
   /// stats`.
   virtual std::string describe() = 0;

@@ -23,8 +23,8 @@
 #include "decoder/pt/pt_decoder.hpp"
 #include "decoder/pt/pt_history.hpp"
 #include "decoder/pt/pt_scanner.hpp"
-#include "ptrace/core/core_memory.hpp"
 #include "ptrace/core/mapped_file.hpp"
+#include "ptrace/core/program_memory.hpp"
 #include "test/bench/synthetic_run.hpp"
 
 namespace {
@@ -183,7 +183,7 @@ void measure_file(const char* path) {
     most = thread.records;
     tid = id;
   }
-  backtrail::tracee::CoreMemory memory{*core};
+  backtrail::tracee::ProgramMemory memory{*core};
   const std::vector<decoder::Record> records = archive.load(tid);
   if (records.size() > 1) measure(path, memory, records);
 }

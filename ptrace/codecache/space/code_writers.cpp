@@ -60,6 +60,11 @@ void CodeWriters::look_at_files_of(Process& process) {
   }
 }
 
+void CodeWriters::begin_history() {
+  unseen_run_ = false;
+  for (Process* process : processes_) look_at_files_of(*process);
+}
+
 void CodeWriters::note_opened(pid_t tid, int fd, bool truncated) {
   const auto file = open_file(tid, fd);
   if (file && (file->writes || truncated) && file->is_regular) note_file(*file);

@@ -41,12 +41,19 @@ class CodeWriters {
   /// Call when a process of the tree shares another's memory for longer than a vfork's child does,
   /// or has written another's memory.
   void note_foreign_writes() { foreign_writes_ = true; }
-  /// Call when a thread of the tree may make calls that nobody looks at: it is not recorded, or by
-  /// a source that does not see calls, or a call has an unknown form.
+  /// Call when a thread of the tree may make calls that nobody looks at, now or later: it is let
+  /// go, or a call has an unknown form.
   void note_unseen_calls() { foreign_writes_ = true; }
+  /// Call when a thread runs that is not recorded, or by a source that does not see calls.
+  void note_unseen_run() { unseen_run_ = true; }
+  /// Call while all threads of the tree are stopped and nothing was recorded so far: what happened
+  /// before does not matter.
+  void begin_history();
   /// Returns false if it is certain that all memory of the tree was written by stores and calls of
   /// its own threads alone, as far as its processes are concerned.
-  [[nodiscard]] bool foreign_writes_possible() const { return watches_writes_ || foreign_writes_; }
+  [[nodiscard]] bool foreign_writes_possible() const {
+    return watches_writes_ || foreign_writes_ || unseen_run_;
+  }
   /// Call when [begin, end) was written in the memory of the process that has thread `id`; nullopt:
   /// in any process.
   void note_written(std::optional<pid_t> id, TraceeAddr begin, TraceeAddr end);
@@ -88,6 +95,7 @@ class CodeWriters {
   std::time_t begin_ = std::time(nullptr);
   bool watches_writes_ = false;
   bool foreign_writes_ = false;  ///< Memory may have been written from elsewhere.
+  bool unseen_run_ = false;      ///< A thread made calls that nobody looked at.
 };
 
 /// Translates an id that a thread names in a system call to the server's pid namespace; 0 if

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/target/core_values.hpp"
+#include "server/target/past_values.hpp"
 
 #include <algorithm>
 #include <array>
@@ -19,20 +19,22 @@ namespace {
 
 constexpr HistoryLimits kLimits{};
 constexpr std::size_t kMostSteps = kLimits.window_steps * kLimits.most_windows;
+constexpr Slot kCallResult = arch::cpu::values::kRax;
 constexpr unsigned kByteBits = 8;
 constexpr std::uint64_t kByteMask = 0xff;
 
 }  // namespace
 
-Known CoreValues::End::reg(Slot slot) {
-  return slots_.read(slot, raw_);
+Known PastValues::End::reg(Slot slot) {
+  if (thread_.in_call && slot == kCallResult) return {};
+  return slots_.read(slot, *thread_.registers);
 }
 
-PageKind CoreValues::End::page(TraceeAddr address) {
+PageKind PastValues::End::page(TraceeAddr address) {
   return pages_.kind(address);
 }
 
-Known CoreValues::End::granule(TraceeAddr address) {
+Known PastValues::End::granule(TraceeAddr address) {
   std::array<std::uint8_t, sizeof(std::uint64_t)> bytes{};
   if (!pages_.stable(address)) return {};
   // A file has the first contents of its mapping, not what the program wrote there since.
@@ -43,28 +45,27 @@ Known CoreValues::End::granule(TraceeAddr address) {
   return {load_le<std::uint64_t>(bytes, 0), arch::cpu::values::low_bits(bits)};
 }
 
-CoreValues::CoreValues(const CorePages& pages, const decoder::CoreThread& thread,
-                       tracee::CoreMemory& memory, const RegisterSlots& slots,
-                       decoder::Timeline& timeline, decoder::RecordSequence& records)
+PastValues::PastValues(PastEnd& end, const ThreadEnd& thread, const RegisterSlots& slots,
+                       decoder::Timeline& timeline)
     : slots_{slots},
-      index_{timeline, records, kMostSteps},
-      end_{pages, thread, memory, slots},
+      index_{timeline, *thread.records, kMostSteps, thread.changed},
+      end_{end, thread, slots},
       history_{index_.steps(),
-               [this](std::size_t begin, std::size_t end) { return index_.window(begin, end); },
-               memory, end_} {}
+               [this](std::size_t first, std::size_t last) { return index_.window(first, last); },
+               end.memory(), end_} {}
 
-std::vector<bool> CoreValues::registers(const PastPosition& place, arch::cpu::RawRegisters& raw) {
+std::vector<bool> PastValues::registers(const PastPosition& place, arch::cpu::RawRegisters& raw) {
   const auto step = index_.number(place);
   if (!step) return {};
   return slots_.write([&](Slot slot) { return history_.reg(*step, slot); }, raw);
 }
 
-Known CoreValues::slot(const PastPosition& place, Slot slot) {
+Known PastValues::slot(const PastPosition& place, Slot slot) {
   const auto step = index_.number(place);
   return step ? history_.reg(*step, slot) : Known{};
 }
 
-std::size_t CoreValues::memory(const PastPosition& place, TraceeAddr address,
+std::size_t PastValues::memory(const PastPosition& place, TraceeAddr address,
                                std::span<std::uint8_t> out) {
   const auto step = index_.number(place);
   if (!step) return 0;

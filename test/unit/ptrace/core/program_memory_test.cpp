@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads a dead program's memory where the core leaves it to the mapped file.
-#include "ptrace/core/core_memory.hpp"
+#include "ptrace/core/program_memory.hpp"
 
 #include <cstring>
 #include <fstream>
@@ -64,7 +64,7 @@ std::vector<std::uint8_t> core_that_maps(const std::string& path) {
 }
 
 /// The kernel merges neighbouring mappings whose permissions are equal in the end.
-TEST(CoreMemory, ConstantBytesEndWhereTheFilesHeadersAllowWrites) {
+TEST(ProgramMemory, ConstantBytesEndWhereTheFilesHeadersAllowWrites) {
   const test::TemporaryFolder folder;
   const std::string path = folder / "library.so";
   const auto contents = library();
@@ -72,7 +72,7 @@ TEST(CoreMemory, ConstantBytesEndWhereTheFilesHeadersAllowWrites) {
   const auto file = core_that_maps(path);
   const auto core = decoder::CoreFile::parse(file);
   ASSERT_TRUE(core) << core.error().message();
-  CoreMemory memory{*core};
+  ProgramMemory memory{*core};
   std::vector<std::uint8_t> out(kPageBytes);
   EXPECT_EQ(memory.read(TraceeAddr{kBase + kPageBytes / 2}, out), kPageBytes);
   EXPECT_EQ(memory.read_constant(TraceeAddr{kBase + kPageBytes / 2}, out), kPageBytes / 2);

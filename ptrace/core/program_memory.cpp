@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ptrace/core/core_memory.hpp"
+#include "ptrace/core/program_memory.hpp"
 
 #include <algorithm>
 #include <array>
@@ -18,10 +18,6 @@ struct LoadSegment {
   std::uint64_t memory_bytes = 0;
   std::uint32_t flags = 0;
 };
-
-TraceeAddr vdso_of(const decoder::CoreFile& core) {
-  return TraceeAddr{core.auxv_value(AT_SYSINFO_EHDR)};
-}
 
 template <typename Header, typename Program>
 std::vector<LoadSegment> load_segments_as(std::span<const std::uint8_t> file) {
@@ -48,17 +44,25 @@ std::vector<LoadSegment> load_segments(std::span<const std::uint8_t> file) {
 
 }  // namespace
 
-CoreMemory::CoreMemory(const decoder::CoreFile& core, std::vector<std::string> roots)
-    : core_{core}, vdso_{vdso_of(core)}, roots_{std::move(roots)} {
+TraceeAddr CoreImage::vdso() const {
+  return TraceeAddr{core_.auxv_value(AT_SYSINFO_EHDR)};
+}
+
+ProgramMemory::ProgramMemory(const decoder::CoreFile& core, std::vector<std::string> roots)
+    : ProgramMemory{std::make_unique<CoreImage>(core), std::move(roots)} {}
+
+ProgramMemory::ProgramMemory(std::unique_ptr<const ProgramImage> image,
+                             std::vector<std::string> roots)
+    : image_{std::move(image)}, roots_{std::move(roots)} {
   roots_.emplace_back();
 }
 
-CoreMemory::~CoreMemory() = default;
+ProgramMemory::~ProgramMemory() = default;
 
-std::size_t CoreMemory::read(TraceeAddr address, std::span<std::uint8_t> out) {
+std::size_t ProgramMemory::read(TraceeAddr address, std::span<std::uint8_t> out) {
   std::size_t done = 0;
   while (done < out.size()) {
-    std::size_t got = core_.read(address + done, out.subspan(done));
+    std::size_t got = image_->read(address + done, out.subspan(done));
     if (got == 0) got = read_file(address + done, out.subspan(done));
     if (got == 0) break;
     done += got;
@@ -66,11 +70,11 @@ std::size_t CoreMemory::read(TraceeAddr address, std::span<std::uint8_t> out) {
   return done;
 }
 
-std::size_t CoreMemory::read_constant(TraceeAddr address, std::span<std::uint8_t> out) {
+std::size_t ProgramMemory::read_constant(TraceeAddr address, std::span<std::uint8_t> out) {
   std::size_t done = 0;
   while (done < out.size()) {
     const TraceeAddr at = address + done;
-    const decoder::CoreSegment* segment = core_.segment_at(at);
+    const decoder::CoreSegment* segment = image_->segment_at(at);
     if (segment == nullptr || (segment->flags & PF_W) != 0) break;
     const std::uint64_t left = segment->memory_bytes - (at - segment->start);
     const std::size_t got = read_constant(
@@ -82,13 +86,13 @@ std::size_t CoreMemory::read_constant(TraceeAddr address, std::span<std::uint8_t
 }
 
 /// Reads constant bytes. `wanted` lies in `segment`, which the program may not write.
-std::size_t CoreMemory::read_constant(const decoder::CoreSegment& segment, TraceeAddr at,
-                                      std::span<std::uint8_t> wanted) {
-  const std::size_t in_core = core_.read(at, wanted);
+std::size_t ProgramMemory::read_constant(const decoder::CoreSegment& segment, TraceeAddr at,
+                                         std::span<std::uint8_t> wanted) {
+  const std::size_t in_core = image_->read(at, wanted);
   const bool code = (segment.flags & PF_X) != 0;
-  const decoder::CoreMapping* mapping = core_.mapping_at(at);
+  const decoder::CoreMapping* mapping = image_->mapping_at(at);
   // Code without a file is the kernel's, or was written before it was made executable.
-  if (mapping == nullptr) return code && segment.start == vdso_ ? in_core : 0;
+  if (mapping == nullptr) return code && segment.start == image_->vdso() ? in_core : 0;
   if (!is_elf(mapping->path)) return 0;
   // If the core has no copy, memory equals the file only if nothing was written there.
   if (in_core == 0) {
@@ -108,18 +112,18 @@ std::size_t CoreMemory::read_constant(const decoder::CoreSegment& segment, Trace
   return static_cast<std::size_t>(differs - kept.begin());
 }
 
-bool CoreMemory::has_elf_header(TraceeAddr start) {
+bool ProgramMemory::has_elf_header(TraceeAddr start) {
   std::array<std::uint8_t, SELFMAG> magic{};
   return read(start, magic) == magic.size() && std::memcmp(magic.data(), ELFMAG, SELFMAG) == 0;
 }
 
-bool CoreMemory::is_elf(const std::string& path) {
+bool ProgramMemory::is_elf(const std::string& path) {
   const auto [place, is_new] = elf_.try_emplace(path, false);
   if (!is_new) return place->second;
   bool has_header = false;
-  for (const decoder::CoreMapping& mapping : core_.mappings()) {
+  for (const decoder::CoreMapping& mapping : image_->mappings()) {
     if (mapping.path != path || mapping.file_offset != 0) continue;
-    const decoder::CoreSegment* segment = core_.segment_at(mapping.start);
+    const decoder::CoreSegment* segment = image_->segment_at(mapping.start);
     // A process that makes a library maps it shared and writes its header.
     if (segment == nullptr || (segment->flags & PF_W) != 0) return false;
     has_header = has_header || has_elf_header(mapping.start);
@@ -130,12 +134,12 @@ bool CoreMemory::is_elf(const std::string& path) {
 
 /// Returns how many bytes from `at` on the file's headers never allow to be written (RELRO removes
 /// the permission later). 0 if unknown.
-std::uint64_t CoreMemory::never_writable(const decoder::CoreMapping& mapping, TraceeAddr at) {
-  const Image& found = image(mapping.path);
+std::uint64_t ProgramMemory::never_writable(const decoder::CoreMapping& mapping, TraceeAddr at) {
+  const File& found = file(mapping.path);
   if (!found.file) return 0;
   // A page of the file may be mapped twice: as read-only data, and as data that is writable at
   // first.
-  const auto& mappings = core_.mappings();
+  const auto& mappings = image_->mappings();
   auto first = std::ranges::find(mappings, mapping.start, &decoder::CoreMapping::start);
   while (first->file_offset != 0) {
     if (first == mappings.begin() || (--first)->path != mapping.path) return 0;
@@ -152,10 +156,10 @@ std::uint64_t CoreMemory::never_writable(const decoder::CoreMapping& mapping, Tr
   return count;
 }
 
-std::size_t CoreMemory::read_file(TraceeAddr address, std::span<std::uint8_t> out) {
-  const decoder::CoreMapping* mapping = core_.mapping_at(address);
+std::size_t ProgramMemory::read_file(TraceeAddr address, std::span<std::uint8_t> out) {
+  const decoder::CoreMapping* mapping = image_->mapping_at(address);
   if (mapping == nullptr) return 0;
-  const Image& found = image(mapping->path);
+  const File& found = file(mapping->path);
   if (!found.file) return 0;
   const auto bytes = found.file->bytes();
   const std::uint64_t offset = mapping->file_offset + (address - mapping->start);
@@ -166,38 +170,38 @@ std::size_t CoreMemory::read_file(TraceeAddr address, std::span<std::uint8_t> ou
   return static_cast<std::size_t>(most);
 }
 
-std::optional<std::string> CoreMemory::find_file(const std::string& path) {
-  const Image& found = image(path);
+std::optional<std::string> ProgramMemory::find_file(const std::string& path) {
+  const File& found = file(path);
   if (!found.file) return std::nullopt;
   return found.path;
 }
 
-CoreMemory::Image& CoreMemory::image(const std::string& path) {
-  const auto [place, is_new] = images_.try_emplace(path);
-  Image& image = place->second;
-  if (!is_new) return image;
+ProgramMemory::File& ProgramMemory::file(const std::string& path) {
+  const auto [place, is_new] = files_.try_emplace(path);
+  File& found = place->second;
+  if (!is_new) return found;
   bool other = false;
   for (const std::string& root : roots_) {
-    auto file = MappedFile::open(root + path);
-    if (!file) continue;
-    if (!is_the_mapped_one(path, *file)) {
+    auto opened = MappedFile::open(root + path);
+    if (!opened) continue;
+    if (!is_the_mapped_one(path, *opened)) {
       other = true;
       continue;
     }
-    image.path = root + path;
-    image.file.emplace(std::move(*file));
-    return image;
+    found.path = root + path;
+    found.file.emplace(std::move(*opened));
+    return found;
   }
   problems_.push_back(path + (other ? " is not the file that the program ran with"
                                     : " is not there; code and data in it cannot be read"));
-  return image;
+  return found;
 }
 
-bool CoreMemory::is_the_mapped_one(const std::string& path, const MappedFile& file) const {
-  for (const decoder::CoreMapping& mapping : core_.mappings()) {
+bool ProgramMemory::is_the_mapped_one(const std::string& path, const MappedFile& file) const {
+  for (const decoder::CoreMapping& mapping : image_->mappings()) {
     if (mapping.path != path || mapping.file_offset != 0) continue;
     std::array<std::uint8_t, kPageBytes> page{};
-    const std::size_t got = core_.read(mapping.start, page);
+    const std::size_t got = image_->read(mapping.start, page);
     const auto bytes = file.bytes();
     const std::size_t count = std::min(got, bytes.size());
     return (got == 0 || count != 0) &&

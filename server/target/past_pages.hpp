@@ -1,24 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Tells which pages of a dead program only the instructions of its trace can have changed.
+/// Tells which pages of a program only the instructions of its trace can have changed.
 
 #include <optional>
 #include <utility>
 #include <vector>
 
-#include "decoder/corefile/core_file.hpp"
 #include "decoder/values/window.hpp"
-#include "ptrace/core/core_memory.hpp"
+#include "ptrace/core/program_memory.hpp"
+#include "server/target/memory_facts.hpp"
 
 namespace backtrail::server {
 
-/// Classifies the pages of a core.
-class CorePages {
+/// Classifies the pages of a program's image.
+class PastPages {
  public:
-  /// `core` and `memory` are borrowed.
-  /// @param alone  Nobody but the process's only thread has ever written to its memory.
-  CorePages(const decoder::CoreFile& core, tracee::CoreMemory& memory, bool alone);
+  /// `memory` is borrowed.
+  /// @param alone         Nobody but the process's only thread has ever written to its memory.
+  /// @param thread_areas  Addresses of the threads' variables, which matter if the rseq area is not
+  ///                      known.
+  PastPages(tracee::ProgramMemory& memory, const MemoryFacts& facts, bool alone,
+            const std::vector<TraceeAddr>& thread_areas);
 
   /// Returns kConstant for code and unchanged parts of files, kPrivate for memory that only the
   /// thread can have written: anonymous memory and the data of ELF files, if the thread was alone.
@@ -29,25 +32,26 @@ class CorePages {
   /// times.
   [[nodiscard]] bool stable(TraceeAddr granule) const;
   /// Returns true if even read-only memory may have been different at earlier times.
-  [[nodiscard]] bool change_anywhere() const { return change_anywhere_; }
-  /// Returns true if all writable memory is kPrivate, and the file says that none is shared.
+  [[nodiscard]] bool change_anywhere() const {
+    return facts_.foreign == MemoryFacts::Foreign::kAnywhere;
+  }
+  /// Returns true if all writable memory is kPrivate, and none is known to be shared.
   [[nodiscard]] bool all_is_private() const;
-  /// Returns the bounds of the heap made by brk; nullopt if the file does not tell.
-  [[nodiscard]] std::optional<std::pair<TraceeAddr, TraceeAddr>> heap() const { return heap_; }
+  /// Returns the bounds of the heap made by brk; nullopt if that is not known.
+  [[nodiscard]] std::optional<std::pair<TraceeAddr, TraceeAddr>> heap() const {
+    return facts_.heap;
+  }
 
  private:
   [[nodiscard]] bool is_constant(TraceeAddr address) const;
   [[nodiscard]] bool is_shared_file(TraceeAddr address) const;
   [[nodiscard]] bool is_private_code(const decoder::CoreSegment& segment, TraceeAddr address) const;
 
-  const decoder::CoreFile& core_;
-  tracee::CoreMemory& memory_;
+  tracee::ProgramMemory& memory_;
+  MemoryFacts facts_;
   bool alone_;
-  bool change_anywhere_ = false;
   std::vector<const decoder::CoreSegment*>
       thread_areas_;  ///< Segments that may hold the rseq area.
-  std::optional<std::pair<TraceeAddr, TraceeAddr>> rseq_;
-  std::optional<std::pair<TraceeAddr, TraceeAddr>> heap_;
 };
 
 }  // namespace backtrail::server

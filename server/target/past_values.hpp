@@ -1,30 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Registers and memory of a dead program's thread at places in its past.
+/// Registers and memory of a thread at places in its past.
 
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <vector>
 
-#include "decoder/corefile/core_file.hpp"
 #include "decoder/past/step_index.hpp"
 #include "decoder/values/value_history.hpp"
-#include "ptrace/core/core_memory.hpp"
-#include "server/target/core_pages.hpp"
+#include "ptrace/core/program_memory.hpp"
+#include "server/target/past_end.hpp"
 #include "server/target/register_slots.hpp"
 
 namespace backtrail::server {
 
 /// Recovers values on demand, for the newest million instructions of the thread; older values are
 /// unknown. See docs/values.md for the rules.
-class CoreValues {
+class PastValues {
  public:
-  /// All arguments are borrowed.
-  CoreValues(const CorePages& pages, const decoder::CoreThread& thread, tracee::CoreMemory& memory,
-             const RegisterSlots& slots, decoder::Timeline& timeline,
-             decoder::RecordSequence& records);
+  /// All arguments are borrowed. `thread` must have registers.
+  PastValues(PastEnd& end, const ThreadEnd& thread, const RegisterSlots& slots,
+             decoder::Timeline& timeline);
 
   /// Returns the oldest place at which anything but constant memory may be known, as far as values
   /// have been recovered.
@@ -46,9 +44,8 @@ class CoreValues {
   /// The thread and its memory where the trace ends.
   class End final : public decoder::values::EndState {
    public:
-    End(const CorePages& pages, const decoder::CoreThread& thread, tracee::CoreMemory& memory,
-        const RegisterSlots& slots)
-        : pages_{pages}, raw_{thread.user, thread.xsave}, memory_{memory}, slots_{slots} {}
+    End(PastEnd& end, const ThreadEnd& thread, const RegisterSlots& slots)
+        : pages_{end.pages()}, thread_{thread}, memory_{end.memory()}, slots_{slots} {}
     decoder::values::Known reg(decoder::values::Slot slot) override;
     decoder::values::PageKind page(TraceeAddr address) override;
     decoder::values::Known granule(TraceeAddr address) override;
@@ -57,9 +54,9 @@ class CoreValues {
     std::optional<std::pair<TraceeAddr, TraceeAddr>> heap() override { return pages_.heap(); }
 
    private:
-    const CorePages& pages_;
-    arch::cpu::RawRegisters raw_;
-    tracee::CoreMemory& memory_;
+    const PastPages& pages_;
+    const ThreadEnd& thread_;
+    tracee::ProgramMemory& memory_;
     const RegisterSlots& slots_;
   };
 

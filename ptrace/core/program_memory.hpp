@@ -1,38 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// A dead program's memory: the core's contents and, for the rest, the files that were mapped.
+/// A program's memory: the contents of its image and, for the rest, the files that are mapped.
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "decoder/corefile/core_file.hpp"
 #include "decoder/trace/code_reader.hpp"
 #include "ptrace/core/mapped_file.hpp"
+#include "ptrace/core/program_image.hpp"
 
 namespace backtrail::tracee {
 
-/// Never invents bytes: memory that is neither in the core nor in a mapped file is unreadable. A
-/// file whose first page differs from the one in the core has been replaced and is not used.
-class CoreMemory final : public decoder::CodeReader {
+/// Never invents bytes: memory that is neither in the image nor in a mapped file is unreadable. A
+/// file whose first page differs from the one in the image has been replaced and is not used.
+class ProgramMemory final : public decoder::CodeReader {
  public:
   /// `core` is borrowed. Files are looked for under each of `roots`, then at their own path.
-  explicit CoreMemory(const decoder::CoreFile& core, std::vector<std::string> roots = {});
-  ~CoreMemory() override;
+  explicit ProgramMemory(const decoder::CoreFile& core, std::vector<std::string> roots = {});
+  explicit ProgramMemory(std::unique_ptr<const ProgramImage> image,
+                         std::vector<std::string> roots = {});
+  ~ProgramMemory() override;
 
-  [[nodiscard]] arch::Isa isa() const override { return core_.isa(); }
+  [[nodiscard]] arch::Isa isa() const override { return image_->isa(); }
   std::size_t read_code(TraceeAddr address, std::span<std::uint8_t> out) override {
     return read(address, out);
   }
   std::size_t read(TraceeAddr address, std::span<std::uint8_t> out);
 
-  /// Like read(), but only from the core itself.
+  /// Like read(), but only from the image itself.
   std::size_t read_persistent(TraceeAddr address, std::span<std::uint8_t> out) const {
-    return core_.read(address, out);
+    return image_->read(address, out);
   }
 
   /// Like read(), but only bytes that cannot have been different while their mapping existed: pages
@@ -44,17 +47,18 @@ class CoreMemory final : public decoder::CodeReader {
   /// Returns true if a mapped file is a program or a library. False if unknown.
   [[nodiscard]] bool is_elf(const std::string& path);
 
+  [[nodiscard]] const ProgramImage& image() const { return *image_; }
   /// Returns the path at which a mapped file is found unchanged; nullopt if it is not.
   [[nodiscard]] std::optional<std::string> find_file(const std::string& path);
   /// Returns sentences about files that could not be used, in the order in which they were needed.
   [[nodiscard]] const std::vector<std::string>& problems() const { return problems_; }
 
  private:
-  struct Image {
+  struct File {
     std::string path;  ///< Path at which it was found; empty if it was not.
     std::optional<MappedFile> file;
   };
-  Image& image(const std::string& path);
+  File& file(const std::string& path);
   [[nodiscard]] bool is_the_mapped_one(const std::string& path, const MappedFile& file) const;
   std::size_t read_file(TraceeAddr address, std::span<std::uint8_t> out);
   std::size_t read_constant(const decoder::CoreSegment& segment, TraceeAddr at,
@@ -62,11 +66,10 @@ class CoreMemory final : public decoder::CodeReader {
   [[nodiscard]] bool has_elf_header(TraceeAddr start);
   [[nodiscard]] std::uint64_t never_writable(const decoder::CoreMapping& mapping, TraceeAddr at);
 
-  const decoder::CoreFile& core_;
-  TraceeAddr vdso_;
+  std::unique_ptr<const ProgramImage> image_;
   std::vector<std::string> roots_;
-  std::map<std::string, Image> images_;  ///< By the path in the core.
-  std::map<std::string, bool> elf_;      ///< Answers of is_elf(), by path.
+  std::map<std::string, File> files_;  ///< By the path in the image.
+  std::map<std::string, bool> elf_;    ///< Answers of is_elf(), by path.
   std::vector<std::string> problems_;
 };
 
