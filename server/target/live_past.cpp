@@ -68,10 +68,22 @@ std::size_t LivePast::read_memory(ThreadId thread, TraceeAddr address,
   return process == nullptr ? 0 : process->past.read_memory(thread, address, out);
 }
 
+/// Moves the thread forward in its past. A signal that is about to be delivered at the end arrives
+/// once more: the debugger has forgotten it, and would not pass it on.
+void LivePast::move(const ThreadResume& order) {
+  ProgramPast& past = processes_[order.thread.pid]->past;
+  past.go_forward(order);
+  event_ = past.take_event();
+  const tracee::Thread* thread = engine_.find(order.thread);
+  if (thread == nullptr || past.in_past(order.thread) || thread->control().pending) return;
+  const StopEvent& last = thread->control().last_stop;
+  if (last.kind == StopKind::kSignal && thread->at_signal_delivery()) event_ = last;
+}
+
 bool LivePast::resume(std::span<const ThreadResume> orders) {
   if (orders.empty()) return false;
   if (const ThreadResume* order = ProgramPast::move_among(orders, preferred_, *this)) {
-    processes_[order->thread.pid]->past.go_forward(*order);
+    move(*order);
     return true;
   }
   std::vector<pid_t> left;

@@ -59,6 +59,7 @@ class LivePast final : public PastControl {
 
  private:
   struct ProcessPast;
+  void move(const ThreadResume& order);
   /// Returns null if there is no such process.
   ProcessPast* past_of(pid_t pid);
   [[nodiscard]] const ProcessPast* known_past_of(pid_t pid) const;

@@ -29,17 +29,19 @@ class ReplyTime {
  public:
   /// @param values  Borrowed; may be null.
   explicit ReplyTime(PastValues* values) : values_{values} {
-    if (values != nullptr) values->history().set_deadline(Clock::now() + kMostForReply);
+    if (values != nullptr) values->history().set_deadline(end_);
   }
   ~ReplyTime() {
     if (values_ != nullptr) values_->history().set_deadline(std::nullopt);
   }
   ReplyTime(const ReplyTime&) = delete;
   ReplyTime& operator=(const ReplyTime&) = delete;
+  [[nodiscard]] bool is_over() const { return Clock::now() >= end_; }
 
  private:
   using Clock = decoder::values::ValueHistory::Clock;
   PastValues* values_;
+  Clock::time_point end_ = Clock::now() + kMostForReply;
 };
 
 }  // namespace
@@ -52,6 +54,13 @@ struct ProgramPast::ThreadPast {
   Timeline timeline;
   std::optional<PastPosition> place;   ///< nullopt at the end of the trace.
   std::unique_ptr<PastValues> values;  ///< Null until a register or memory of the past is read.
+  /// Registers at one place, as a debugger reads them several times.
+  struct Registers {
+    PastPosition place;
+    arch::cpu::RawRegisters raw;
+    std::vector<bool> known;
+  };
+  std::optional<Registers> registers;
 
   [[nodiscard]] PastPosition here() const { return place.value_or(timeline.newest()); }
 };
@@ -96,15 +105,21 @@ PastValues* ProgramPast::values_of(ThreadId thread) {
 }
 
 std::vector<bool> ProgramPast::read_registers(ThreadId thread, arch::cpu::RawRegisters& raw) {
-  const PastPosition place = past_of(thread)->here();
-  std::vector<bool> known;
-  if (PastValues* values = values_of(thread)) {
-    const ReplyTime time{values};
-    known = values->registers(place, raw);
+  ThreadPast& past = *past_of(thread);
+  const PastPosition place = past.here();
+  if (past.registers && past.registers->place == place) {
+    raw = past.registers->raw;
+    return past.registers->known;
   }
+  std::vector<bool> known;
+  PastValues* values = values_of(thread);
+  const ReplyTime time{values};
+  if (values != nullptr) known = values->registers(place, raw);
   known.resize(end_.registers().registers().size());
   raw.user.set_pc(place.pc);
   known[end_.registers().pc_number()] = true;
+  // What was not recovered in time may be known the next time.
+  if (!time.is_over()) past.registers = ThreadPast::Registers{place, raw, known};
   return known;
 }
 

@@ -44,8 +44,8 @@ static void make_child(void) {
 int main(int argc, char** argv) {
   int numbers[] = {1, 2, 3, 4};
   signal(SIGUSR1, on_signal);
-  const int depth = deeper(5);
   raise(SIGUSR1);
+  const int depth = deeper(5);
   if (argc > 1 && strcmp(argv[1], "fork") == 0) make_child();
   const int sum = add_up(numbers, 4);
   worked();
