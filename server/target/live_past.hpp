@@ -15,7 +15,7 @@
 
 namespace backtrail::server {
 
-/// What is derived from a stopped process is dropped when the process runs or is changed.
+/// Values derived from a stopped process are dropped when the process runs or is changed.
 class LivePast final : public PastControl {
  public:
   /// `engine` is borrowed.

@@ -27,7 +27,7 @@ struct MemoryFacts {
   };
   using Range = std::pair<TraceeAddr, TraceeAddr>;
 
-  std::uint64_t threads = 0;  ///< That the program has had; 0 = unknown.
+  std::uint64_t threads = 0;  ///< Number of threads ever; 0 = unknown.
   std::optional<Foreign> foreign;
   std::optional<bool> shares;  ///< Writable memory is shared with others.
   std::optional<Range> rseq;   ///< The rseq area of the only thread; may be empty.

@@ -118,7 +118,7 @@ std::vector<bool> ProgramPast::read_registers(ThreadId thread, arch::cpu::RawReg
   known.resize(end_.registers().registers().size());
   raw.user.set_pc(place.pc);
   known[end_.registers().pc_number()] = true;
-  // What was not recovered in time may be known the next time.
+  // A value that was not recovered in time may be known the next time.
   if (!time.is_over()) past.registers = ThreadPast::Registers{place, raw, known};
   return known;
 }

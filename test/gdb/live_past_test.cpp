@@ -62,10 +62,10 @@ TEST_P(LivePastBySource, ShowsVariablesAndRunsOn) {
   EXPECT_EQ(gdb.value("total"), "10");
   EXPECT_THAT(gdb.run("finish"), HasSubstr("main"));
   EXPECT_THAT(gdb.run("next"), HasSubstr("argc"));
-  EXPECT_THAT(gdb.run("reverse-next"), HasSubstr("rest ("));
+  EXPECT_THAT(gdb.run("reverse-next"), HasSubstr("rest(sum"));
   EXPECT_THAT(gdb.run("continue"), at_an_end());
   EXPECT_THAT(gdb.run("continue"), HasSubstr("exited normally"));
-  // What was done is not done twice.
+  // Nothing is done twice.
   EXPECT_EQ(count(gdb.server_output(), "the sum is 15"), 1);
 }
 

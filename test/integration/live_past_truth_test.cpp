@@ -231,7 +231,7 @@ TEST_P(LivePastOfTranslatedCode, WhatIsShownWasThere) {
 
 INSTANTIATE_TEST_SUITE_P(Programs, LivePastOfTranslatedCode,
                          ::testing::Values("values_sorts_O0", "values_jumps_O2", "values_maps_O2",
-                                           "values_objects_O2", "values_prints_O0"),
+                                           "values_loops_O2", "values_prints_O0"),
                          [](const auto& test) { return std::string{test.param}; });
 
 }  // namespace

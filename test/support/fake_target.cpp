@@ -95,7 +95,7 @@ server::BreakpointControl* FakeTarget::breakpoint_control() {
   return abilities_.breakpoint_control ? this : nullptr;
 }
 server::PastControl* FakeTarget::past_control() {
-  return abilities_.past_control ? this : nullptr;
+  return abilities_.past_control || recorded ? this : nullptr;
 }
 
 server::KnownRegisters FakeTarget::known_registers(ThreadId thread) {

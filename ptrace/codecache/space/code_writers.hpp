@@ -41,8 +41,8 @@ class CodeWriters {
   /// Call when a process of the tree shares another's memory for longer than a vfork's child does,
   /// or has written another's memory.
   void note_foreign_writes() { foreign_writes_ = true; }
-  /// Call when a thread of the tree may make calls that nobody looks at, now or later: it is let
-  /// go, or a call has an unknown form.
+  /// Call when a thread of the tree may make calls that nobody looks at, now or later: it was
+  /// detached from, or a call has an unknown form.
   void note_unseen_calls() { foreign_writes_ = true; }
   /// Call when a thread runs that is not recorded, or by a source that does not see calls.
   void note_unseen_run() { unseen_run_ = true; }

@@ -30,14 +30,16 @@ TEST_F(MonitorTest, Helps) {
   const std::string help = monitor("help");
   EXPECT_EQ(reply, "OK");
   EXPECT_THAT(help, StartsWith("The following monitor commands are supported:\n"));
-  for (const char* command : {"set debug <0|1>", "set remote-debug", "set debug-format",
-                              "set libthread-db-search-path", "source", "stats", "exit"}) {
+  for (const char* command :
+       {"set debug <0|1>", "set remote-debug", "set debug-format", "set libthread-db-search-path",
+        "source", "history [on|off]", "stats", "exit"}) {
     EXPECT_THAT(help, HasSubstr(command));
   }
 }
 
 TEST_F(MonitorTest, RefusesOtherCommands) {
-  for (const char* bad : {"bogus", "", "help x", "set", "set debug 2", "set debug", "set x y z"}) {
+  for (const char* bad : {"bogus", "", "help x", "set", "set debug 2", "set debug", "set x y z",
+                          "history maybe", "history on off"}) {
     EXPECT_THAT(monitor(bad), StartsWith("Unknown monitor command.\n\nThe following")) << bad;
     EXPECT_EQ(reply, "E01") << bad;
   }

@@ -144,7 +144,7 @@ TEST_F(PastTest, RecordBtraceBeginsAtTheEndOnly) {
   ask("qSupported:multiprocess+");
   ask("Hgp1.1");
   target.known[first] = {};
-  EXPECT_THAT(ask("Qbtrace:pt"), HasSubstr("E.This thread is in its past"));
+  EXPECT_THAT(ask("Qbtrace:pt"), HasSubstr("E.The program is in its past"));
   target.known.clear();
   EXPECT_EQ(ask("Qbtrace:pt"), "OK");
 }
