@@ -77,7 +77,7 @@ def read_option(left, right):
 
 def choices(program, command, option):
     """The values that the program itself names when it is given a wrong one."""
-    if option.value not in ("KIND", "LIST", "FORM"):
+    if option.value not in ("KIND", "LIST", "FORM", "DEPTH"):
         return []
     text = program_output(program, [command, option.names[-1], "@", "@", "@"])
     listed = re.search(r"not one of (.*)", text) or re.search(r"not in \{(.*?)\}", text)

@@ -120,8 +120,12 @@ CoreValues* CorePast::values_of(ThreadId thread) {
   const auto found = std::ranges::find(core_.threads(), static_cast<std::uint32_t>(thread.tid),
                                        &decoder::CoreThread::tid);
   if (found == core_.threads().end()) return nullptr;
-  past.values =
-      std::make_unique<CoreValues>(pages_, *found, memory_, slots_, past.timeline, *past.records);
+  std::vector<decoder::ValueFact> facts;
+  if (const auto* trace = traces_.archive().find(found->tid); trace != nullptr) {
+    facts = decoder::ArchiveRecords{*trace}.numbered(traces_.archive().facts(found->tid));
+  }
+  past.values = std::make_unique<CoreValues>(pages_, *found, memory_, slots_, past.timeline,
+                                             *past.records, std::move(facts));
   return past.values.get();
 }
 

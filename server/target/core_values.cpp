@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <utility>
 
 #include "arch/base/bytes.hpp"
 
@@ -45,9 +46,10 @@ Known CoreValues::End::granule(TraceeAddr address) {
 
 CoreValues::CoreValues(const CorePages& pages, const decoder::CoreThread& thread,
                        tracee::CoreMemory& memory, const RegisterSlots& slots,
-                       decoder::Timeline& timeline, decoder::RecordSequence& records)
+                       decoder::Timeline& timeline, decoder::RecordSequence& records,
+                       std::vector<decoder::ValueFact> facts)
     : slots_{slots},
-      index_{timeline, records, kMostSteps},
+      index_{timeline, records, kMostSteps, std::move(facts)},
       end_{pages, thread, memory, slots},
       history_{index_.steps(),
                [this](std::size_t begin, std::size_t end) { return index_.window(begin, end); },

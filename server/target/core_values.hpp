@@ -21,10 +21,11 @@ namespace backtrail::server {
 /// unknown. See docs/values.md for the rules.
 class CoreValues {
  public:
-  /// All arguments are borrowed.
+  /// All arguments but `facts` are borrowed. `facts` are the values that were recorded, sorted by
+  /// record and numbered as `records`.
   CoreValues(const CorePages& pages, const decoder::CoreThread& thread, tracee::CoreMemory& memory,
              const RegisterSlots& slots, decoder::Timeline& timeline,
-             decoder::RecordSequence& records);
+             decoder::RecordSequence& records, std::vector<decoder::ValueFact> facts);
 
   /// Returns the oldest place at which anything but constant memory may be known, as far as values
   /// have been recovered.
