@@ -154,7 +154,7 @@ class CacheLog {
   bool dropped_ = false;
   std::unique_ptr<ValueStream> values_;  ///< Null: no values are recorded.
   std::deque<ValueStream::Stretch> stretches_;
-  std::vector<ValueFact> facts_;  ///< Of the records that are being decoded.
+  std::vector<ValueFact> facts_;  ///< Facts of the records that are being decoded.
 };
 
 }  // namespace backtrail::decoder

@@ -131,7 +131,7 @@ class ExitTable {
   /// Returns the branches that count() would add, without building its table.
   [[nodiscard]] std::uint64_t branches_of(std::span<const std::uint32_t> exit_ids) const;
 
-  /// What the superblocks record besides; empty unless values are recorded.
+  /// The values that the superblocks record; empty unless values are recorded.
   [[nodiscard]] ValuePoints& values() { return values_; }
   [[nodiscard]] const ValuePoints& values() const { return values_; }
 

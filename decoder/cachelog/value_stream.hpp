@@ -32,7 +32,8 @@ class ValueStream {
   /// Returns a value; nullopt if it is not kept.
   [[nodiscard]] std::optional<std::uint64_t> at(std::uint64_t number) const;
 
-  /// So many log entries stand for the values before `values`. The next entry's begin at `next`.
+  /// The first `entries` log entries stand for the values before `values`. The next entry's begin
+  /// at `next`.
   struct Anchor {
     std::uint64_t entries = 0;
     std::uint64_t values = 0;

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kRegisters = 16;
 
-/// What differences are counted from. A register's values are mostly near its last one.
+/// The numbers that differences are counted from. A register's values are mostly near its last one.
 struct Last {
   std::uint64_t record = 0;
   std::uint64_t pc = 0;

@@ -44,7 +44,7 @@ void StepIndex::add_facts(std::uint64_t block, std::size_t begin, std::size_t en
   const auto& pcs = timeline_.block(block).pcs;
   std::size_t at = 0;
   for (const ValueFact& fact : of_block) {
-    // They are in the order of execution. A place that was not executed is an interrupted one.
+    // Facts are in the order of execution. A place that was not executed is an interrupted one.
     const auto found = std::find(pcs.begin() + static_cast<std::ptrdiff_t>(at), pcs.end(), fact.pc);
     if (found == pcs.end()) continue;
     at = static_cast<std::size_t>(found - pcs.begin());

@@ -30,9 +30,9 @@ namespace cache {
 class PersistentStore;
 }
 
-/// What a source records of values, besides branches.
+/// The values that a source records besides branches.
 enum class ValueDepth : std::uint8_t {
-  kFree,  ///< Nothing.
+  kFree,  ///< It records none.
   /// The registers that form the addresses of stores, and the numbers, arguments and results of
   /// system calls. The cache source can.
   kMost,

@@ -82,7 +82,7 @@ struct Superblock {
   std::vector<TraceeAddr> returns;   ///< Return addresses of its calls.
   std::vector<TraceeAddr> pointers;  ///< Addresses of pointers to which it jumps or which it calls.
   std::uint32_t instructions = 0;
-  /// What it records, in order; each exit comes after the first few. Empty unless
+  /// The values that it records, in order; each exit comes after the first few. Empty unless
   /// TranslateOptions::records_values.
   std::vector<ValuePoint> values;
   std::uint32_t side_exits_at = 0;  ///< Offset of the exits in its middle, which follow its path.

@@ -177,7 +177,7 @@ Result<std::shared_ptr<CacheSpace>> CacheSpace::of(Thread& thread,
   // The remote calls that read the actions ended with a trap after reading them.
   if (trap.handler == std::bit_cast<std::uint64_t>(SIG_IGN)) process.trap_action.damaged = true;
   if (records_values) {
-    // What is kept records no values.
+    // Kept translations record no values.
     space->code_.record_values();
     store.reset();
   }

@@ -56,18 +56,26 @@ TEST(ValueFactsTest, NothingIsWrittenForNothing) {
 }
 
 TEST(ValueFactsTest, DamagedBlocksAddNothing) {
+  const auto facts = some_facts(100);
   std::vector<std::uint8_t> bytes;
-  append_facts(7, some_facts(100), 0, bytes);
+  append_facts(7, facts, 0, bytes);
   const std::vector<std::uint8_t> whole = bytes;
+  std::size_t refused = 0;
   for (std::size_t i = kBlockHeaderBytes; i < bytes.size(); ++i) {
     bytes = whole;
     bytes[i] ^= 0x10U;
     std::vector<ValueFact> out;
     for (const TraceBlock& block : scan_blocks(bytes).facts) {
-      EXPECT_FALSE(decode_facts(block, out));
+      // A few bits of a zstd frame have no meaning.
+      if (decode_facts(block, out)) {
+        EXPECT_EQ(out, std::vector<ValueFact>(facts.begin(), facts.end()));
+        continue;
+      }
+      EXPECT_TRUE(out.empty());
+      ++refused;
     }
-    EXPECT_TRUE(out.empty());
   }
+  EXPECT_GT(refused * 10, 9 * (bytes.size() - kBlockHeaderBytes));
 }
 
 TEST(ValueFactsTest, AnUnknownVersionIsRefused) {

@@ -68,7 +68,7 @@ class ComparedStops {
   std::string difference_;
   std::uint64_t taken_before_ = 0;  ///< Branches taken before the start pc of the superblock.
   std::size_t superblock_ = 0;
-  std::size_t values_seen_ = 0;  ///< Of the superblock.
+  std::size_t values_seen_ = 0;  ///< Number of the superblock's values seen.
 };
 
 }  // namespace backtrail::arch::x86::translate

@@ -2,7 +2,7 @@
 #include "ptrace/codecache/recorder/value_log.hpp"
 
 #include <array>
-#include <cstring>
+#include <span>
 
 #include <gtest/gtest.h>
 
@@ -29,11 +29,13 @@ class ValueLogTest : public testing::Test {
 
   std::array<std::uint8_t, 4096> page_{};
   ThreadMemory memory_{page_.data(), TraceeAddr{0x1000}};
-  std::array<std::uint64_t, kValues> first_{};
-  std::array<std::uint64_t, kValues> second_{};
+  /// Both ranges, with room in between, as for the guard page.
+  std::array<std::uint64_t, 3 * kValues> both_{};
+  std::span<std::uint64_t> first_ = std::span{both_}.first(kValues);
+  std::span<std::uint64_t> second_ = std::span{both_}.last(kValues);
   ValueLog log_{memory_,
-                {ValueRange{first_.data(), kFirst, kFirst + sizeof first_},
-                 ValueRange{second_.data(), kSecond, kSecond + sizeof second_}}};
+                {ValueRange{first_.data(), kFirst, kFirst + first_.size_bytes()},
+                 ValueRange{second_.data(), kSecond, kSecond + second_.size_bytes()}}};
   decoder::ValueStream values_;
   TraceeAddr at_ = kFirst;
 };
@@ -56,20 +58,21 @@ TEST_F(ValueLogTest, GoesOnWithUnfinishedValuesInTheOtherRange) {
     SCOPED_TRACE(unfinished);
     const std::uint64_t before = values_.end();
     const TraceeAddr end = log_.end();
+    const std::uint64_t room = (end - at_) / sizeof(std::uint64_t);
     while (at_ + unfinished * sizeof(std::uint64_t) < end) store(values_.end() + at_.value());
     for (std::size_t i = 0; i < unfinished; ++i) store(77 + i, false);
     ASSERT_EQ(at_, end);
     const TraceeAddr next = log_.go_on(values_);
     EXPECT_NE(next, end);
     EXPECT_EQ(log_.next(), next);
-    EXPECT_EQ(values_.end(), before + kValues - unfinished);
+    EXPECT_EQ(values_.end(), before + room - unfinished);
     const std::uint64_t* host = next == kFirst ? first_.data() : second_.data();
     for (std::size_t i = 0; i < unfinished; ++i) EXPECT_EQ(host[i], 77 + i);
     // The thread stores the rest, and the values count.
     at_ = next + unfinished * sizeof(std::uint64_t);
     for (std::size_t i = unfinished; i < kAtOnce; ++i) store(77 + i, i + 1 == kAtOnce);
     log_.take(values_);
-    EXPECT_EQ(values_.end(), before + kValues - unfinished + kAtOnce);
+    EXPECT_EQ(values_.end(), before + room - unfinished + kAtOnce);
     EXPECT_EQ(values_.at(values_.end() - kAtOnce), 77U);
     at_ = log_.next();
   }
