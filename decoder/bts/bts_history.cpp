@@ -41,6 +41,7 @@ void BtsHistory::consume(std::span<const Record> records) {
   });
   if (exec != records.rend()) {
     ring_.clear();
+    facts_.clear();
     records = records.last(static_cast<std::size_t>(exec - records.rbegin()) + 1);
   }
   ring_.append(records);
@@ -48,6 +49,7 @@ void BtsHistory::consume(std::span<const Record> records) {
 
 void BtsHistory::clear() {
   ring_.clear();
+  facts_.clear();
   read_pc_.reset();
 }
 

@@ -9,6 +9,7 @@
 
 #include "arch/base/result.hpp"
 #include "decoder/bts/record_ring.hpp"
+#include "decoder/trace/fact_ring.hpp"
 #include "decoder/trace/insn_cache.hpp"
 #include "decoder/trace/trace_consumer.hpp"
 
@@ -37,6 +38,9 @@ class BtsHistory : public TraceConsumer {
   BtsHistory(InsnCache& insns, std::uint64_t size_bytes);
 
   void consume(std::span<const Record> records) override;
+  void consume_facts(std::span<const ValueFact> facts) override {
+    facts_.append(facts, ring_.end());
+  }
 
   /// Returns all whole blocks, newest first. The first ends at `pc`, the thread's present pc; if
   /// the newest record does not lead there, the pc is a block of its own before a gap. The block
@@ -56,6 +60,8 @@ class BtsHistory : public TraceConsumer {
   [[nodiscard]] std::uint64_t size_bytes() const { return size_bytes_; }
   /// Returns the number of records ever overwritten.
   [[nodiscard]] std::uint64_t overwritten() const { return ring_.overwritten(); }
+  /// Returns the recorded values.
+  [[nodiscard]] const FactRing& facts() const { return facts_; }
   /// Returns the records, oldest first, begin() to end().
   [[nodiscard]] const RecordRing& records() const { return ring_; }
   /// Drops all records. Deltas fail until the next full read.
@@ -86,6 +92,7 @@ class BtsHistory : public TraceConsumer {
   InsnCache& insns_;
   std::uint64_t size_bytes_;
   RecordRing ring_;
+  FactRing facts_;
   std::uint64_t read_end_ = 0;         // The first record after the last read.
   std::optional<TraceeAddr> read_pc_;  // Where the last read ended.
   bool earlier_start_ = false;         // Recording began before the reader's assumed start.

@@ -36,6 +36,7 @@ void CacheLogDecoder::entries(std::span<const std::uint32_t> entries, std::vecto
     }
     begin_at(exit->block.start, out);
     const std::size_t before = out.size();
+    if (values_ != nullptr) add_facts(entry, *exit, before);
     out.resize(before + exit->block.branches.size());
     for (std::size_t i = 0; i < exit->block.branches.size(); ++i) {
       const auto [from, to] = exit->block.branch(i);
@@ -44,6 +45,21 @@ void CacheLogDecoder::entries(std::span<const std::uint32_t> entries, std::vecto
     if (exit->kind == LoggedExitKind::kDirect) out.push_back(branch(exit->from, exit->to));
     if (exit->kind == LoggedExitKind::kIndirect) indirect_from_ = exit->from;
   }
+}
+
+void CacheLogDecoder::add_facts(std::uint32_t exit_id, const LoggedExit& exit, std::size_t before) {
+  const ValuePoints& points = exits_.values();
+  const std::uint16_t count = points.before_exit(exit_id);
+  const auto values = points.of_block(exit.block_number);
+  for (std::size_t i = 0; i < count && i < values.size(); ++i) {
+    const auto value = values_->at(next_value_ + i);
+    if (!value) continue;
+    facts_->push_back({.record = before + values[i].passed,
+                       .pc = exit.block.at(values[i].pc),
+                       .value = *value,
+                       .reg = values[i].reg});
+  }
+  next_value_ += count;
 }
 
 void CacheLogDecoder::arrive(TraceeAddr at, std::vector<Record>& out) {
@@ -203,6 +219,7 @@ std::uint64_t CacheLog::own_newest(std::uint64_t entries) {
     dropped += exits_->branches_of(oldest.first(count));
     if (count != 0) drop_numbers(count);
   }
+  if (values_) values_->own(entries);
   for (Chunk& chunk : chunks_) {
     const auto kept = chunk.entries();
     chunk.copied = std::vector<std::uint32_t>{kept.begin(), kept.end()};
@@ -210,6 +227,19 @@ std::uint64_t CacheLog::own_newest(std::uint64_t entries) {
     chunk.events.shrink_to_fit();
   }
   return dropped;
+}
+
+ValueStream& CacheLog::values() {
+  if (!values_) values_ = std::make_unique<ValueStream>();
+  return *values_;
+}
+
+void CacheLog::add_facts(std::span<const ValueFact> facts) {
+  if (facts.empty()) return;
+  Chunk& chunk = open_chunk();
+  chunk.events.push_back(
+      {chunk.entries().size(), std::nullopt, TraceeAddr{}, {facts.begin(), facts.end()}});
+  ++held_;
 }
 
 void CacheLog::add_arrival(TraceeAddr at) {
@@ -228,9 +258,43 @@ void CacheLog::add_record(const Record& record) {
   ++held_;
 }
 
+void CacheLog::align_values() {
+  stretches_.clear();
+  decoder_.use_values(nullptr, 0, nullptr);
+  if (!values_) return;
+  auto chunk = chunks_.begin();
+  std::uint64_t begin = entries_done_;
+  // The ranges come in ascending order.
+  const auto values_of = [&](std::uint64_t from, std::uint64_t to) {
+    std::uint64_t sum = 0;
+    while (from < to && chunk != chunks_.end()) {
+      const auto entries = chunk->entries();
+      const std::uint64_t end = begin + entries.size();
+      for (; from < std::min(to, end); ++from) {
+        sum += exits_->values().before_exit(entries[from - begin]);
+      }
+      if (from < end) break;
+      begin = end;
+      ++chunk;
+    }
+    return sum;
+  };
+  stretches_ = values_->align(entries_done_, values_of);
+}
+
+void CacheLog::hand_on(TraceConsumer& consumer, std::vector<Record>& out) {
+  if (!out.empty()) consumer.consume(out);
+  if (!facts_.empty()) {
+    // Consumers count from the newest record.
+    for (ValueFact& fact : facts_) fact.record = out.size() - fact.record;
+    consumer.consume_facts(facts_);
+    facts_.clear();
+  }
+  out.clear();
+}
+
 void CacheLog::tell(const Record& pin, TraceConsumer& consumer, std::vector<Record>& before) {
-  if (!before.empty()) consumer.consume(before);
-  before.clear();
+  hand_on(consumer, before);
   consumer.consume_mark(pin_mark(pin, decoder_.arriving() ? 1 : 0));
 }
 
@@ -240,13 +304,19 @@ void CacheLog::decode_plain(std::span<const std::uint32_t> entries, TraceConsume
                             std::vector<Record>& out) {
   constexpr std::size_t kAtOnce = 4096;
   while (!entries.empty()) {
-    const auto part = entries.first(std::min(kAtOnce, entries.size()));
+    auto part = entries.first(std::min(kAtOnce, entries.size()));
+    while (!stretches_.empty() && stretches_.front().entry <= entries_done_) {
+      const auto from = stretches_.front().value;
+      decoder_.use_values(from ? values_.get() : nullptr, from.value_or(0), &facts_);
+      stretches_.pop_front();
+    }
+    if (!stretches_.empty()) {
+      part = part.first(std::min(part.size(), stretches_.front().entry - entries_done_));
+    }
     decoder_.entries(part, out);
     entries = entries.subspan(part.size());
     entries_done_ += part.size();
-    if (out.size() < kBatchRecords) continue;
-    consumer.consume(out);
-    out.clear();
+    if (out.size() >= kBatchRecords) hand_on(consumer, out);
   }
 }
 
@@ -274,6 +344,14 @@ void CacheLog::decode(const Chunk& chunk, TraceConsumer& consumer, std::vector<R
       // A stepped record begins where the entries before it ended.
       decoder_.arrive(event.record->from, out);
       out.push_back(*event.record);
+    } else if (!event.facts.empty()) {
+      // A place is known only by a record that leads there.
+      if (!decoder_.arriving()) {
+        for (const ValueFact& fact : event.facts) {
+          facts_.push_back(fact);
+          facts_.back().record = out.size();
+        }
+      }
     } else {
       decoder_.arrive(event.arrival, out);
     }
@@ -285,15 +363,16 @@ void CacheLog::drain(TraceConsumer& consumer) {
   std::vector<Record> out;
   out.reserve(kBatchRecords);
   if (std::exchange(dropped_, false)) decoder_.lose(out);
+  align_values();
   std::deque<Chunk> chunks;
   chunks.swap(chunks_);
   held_ = 0;
   for (const Chunk& chunk : chunks) {
     decode(chunk, consumer, out);
     if (out.size() < kBatchRecords && &chunk != &chunks.back()) continue;
-    if (!out.empty()) consumer.consume(out);
-    out.clear();
+    hand_on(consumer, out);
   }
+  decoder_.use_values(nullptr, 0, nullptr);
 }
 
 }  // namespace backtrail::decoder

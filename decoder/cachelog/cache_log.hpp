@@ -13,6 +13,7 @@
 
 #include "arch/base/address.hpp"
 #include "decoder/cachelog/exit_table.hpp"
+#include "decoder/cachelog/value_stream.hpp"
 #include "decoder/trace/record.hpp"
 #include "decoder/trace/stream_pin.hpp"
 #include "decoder/trace/trace_consumer.hpp"
@@ -26,6 +27,14 @@ class CacheLogDecoder {
   explicit CacheLogDecoder(const ExitTable& exits) : exits_{exits} {}
 
   void entries(std::span<const std::uint32_t> entries, std::vector<Record>& out);
+  /// From the next entry on, the entries' values begin at number `first` of `values`, which must
+  /// outlive the next call; null: their values are not known. Facts of them are added to `facts`,
+  /// with the number of records in `out` for ValueFact::record.
+  void use_values(const ValueStream* values, std::uint64_t first, std::vector<ValueFact>* facts) {
+    values_ = values;
+    next_value_ = first;
+    facts_ = facts;
+  }
   /// Reports that the thread is at `at`, which is the target of a pending indirect branch.
   void arrive(TraceeAddr at, std::vector<Record>& out);
   /// Returns true if an indirect branch has no target yet.
@@ -35,10 +44,15 @@ class CacheLogDecoder {
 
  private:
   void begin_at(TraceeAddr at, std::vector<Record>& out);
+  /// Adds the facts of a superblock that `exit` left, whose branches are in `out` from `before` on.
+  void add_facts(std::uint32_t exit_id, const LoggedExit& exit, std::size_t before);
 
   const ExitTable& exits_;
   std::optional<TraceeAddr> indirect_from_;
   bool lost_ = false;
+  const ValueStream* values_ = nullptr;
+  std::uint64_t next_value_ = 0;
+  std::vector<ValueFact>* facts_ = nullptr;
 };
 
 /// Keeps log entries undecoded, at least the newest `limit_bytes`, until records are asked for.
@@ -70,6 +84,13 @@ class CacheLog {
   /// Appends a record. A sentinel with a distance of 0 takes its place among the events; others
   /// wait for the entry that they follow.
   void add_record(const Record& record);
+  /// The thread's recorded values, to be taken along with the entries. Kept from the first call on.
+  [[nodiscard]] ValueStream& values();
+  /// Call where the thread leaves translated code, after its entries and values have been added.
+  /// The newest `left` values belong to no entry.
+  void end_values(std::uint64_t left) { values().add_anchor(entries_seen_, left, entries_done_); }
+  /// Adds facts at the present place: ValueFact::record has no meaning.
+  void add_facts(std::span<const ValueFact> facts);
   /// Decodes everything, passes it to `consumer` and drops it.
   void drain(TraceConsumer& consumer);
 
@@ -86,6 +107,7 @@ class CacheLog {
     std::size_t before = 0;  ///< Number of entries of its chunk that precede it.
     std::optional<Record> record;
     TraceeAddr arrival;
+    std::vector<ValueFact> facts = {};  ///< If not empty, the event is nothing else.
   };
   struct Chunk {
     std::vector<std::uint32_t> copied;
@@ -108,6 +130,9 @@ class CacheLog {
   /// Drops the first entries of the oldest chunk.
   void drop_numbers(std::size_t count);
   void count_dropped(std::uint64_t entries);
+  void align_values();
+  /// Hands on records and facts, and empties both.
+  void hand_on(TraceConsumer& consumer, std::vector<Record>& out);
   void decode(const Chunk& chunk, TraceConsumer& consumer, std::vector<Record>& out);
   void tell(const Record& pin, TraceConsumer& consumer, std::vector<Record>& before);
   void decode_plain(std::span<const std::uint32_t> entries, TraceConsumer& consumer,
@@ -127,6 +152,9 @@ class CacheLog {
   /// Sentinels by the number of entries that precede them.
   std::multimap<std::uint64_t, Record> pins_;
   bool dropped_ = false;
+  std::unique_ptr<ValueStream> values_;  ///< Null: no values are recorded.
+  std::deque<ValueStream::Stretch> stretches_;
+  std::vector<ValueFact> facts_;  ///< Facts of the records that are being decoded.
 };
 
 }  // namespace backtrail::decoder

@@ -13,6 +13,7 @@
 
 #include "arch/base/address.hpp"
 #include "arch/base/chunked_array.hpp"
+#include "decoder/cachelog/value_points.hpp"
 
 namespace backtrail::decoder {
 
@@ -130,6 +131,10 @@ class ExitTable {
   /// Returns the branches that count() would add, without building its table.
   [[nodiscard]] std::uint64_t branches_of(std::span<const std::uint32_t> exit_ids) const;
 
+  /// The values that the superblocks record; empty unless values are recorded.
+  [[nodiscard]] ValuePoints& values() { return values_; }
+  [[nodiscard]] const ValuePoints& values() const { return values_; }
+
   [[nodiscard]] const Base& base() const { return base_; }
   /// Passes the added parts to `use`. Returns false, without a call, if some target is too far for
   /// PackedExit.
@@ -154,6 +159,7 @@ class ExitTable {
   std::vector<ExitWeight> weights_;
   /// Weights of all exits, built on the first count(): instructions in the upper half.
   std::vector<std::uint64_t> counted_;
+  ValuePoints values_;
   std::map<std::uint32_t, TraceeAddr> far_;  ///< Targets too far for PackedExit, by exit id.
 };
 

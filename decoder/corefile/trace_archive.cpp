@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "arch/base/log.hpp"
+#include "decoder/corefile/value_facts.hpp"
 
 namespace backtrail::decoder {
 namespace {
@@ -16,6 +17,7 @@ std::string name_of(const TraceIndexEntry& entry) {
 
 /// Sorts blocks by number and drops those that overlap an earlier one.
 void put_in_order(TraceArchive::Thread& thread) {
+  std::ranges::stable_sort(thread.facts, {}, &TraceBlock::first);
   std::stable_sort(thread.blocks.begin(), thread.blocks.end(),
                    [](const TraceBlock& a, const TraceBlock& b) { return a.first < b.first; });
   std::uint64_t next = 0;
@@ -83,6 +85,11 @@ TraceArchive::TraceArchive(const CoreFile& core) {
       thread->second.times = block;
     }
   }
+  for (const TraceBlock& block : scan.facts) {
+    if (const auto thread = threads_.find(block.tid); thread != threads_.end()) {
+      thread->second.facts.push_back(block);
+    }
+  }
   for (auto& [tid, thread] : threads_) put_in_order(thread);
   for (const CoreThread& alive : core.threads()) {
     const auto thread = threads_.find(alive.tid);
@@ -96,6 +103,18 @@ std::vector<CodeName> TraceArchive::names() const {
   for (const TraceBlock& block : names_) {
     if (const auto decoded = decode_names(block, out); !decoded) {
       log::decoder().debug("op=load_names {}", decoded.error().message());
+    }
+  }
+  return out;
+}
+
+std::vector<ValueFact> TraceArchive::facts(std::uint32_t tid) const {
+  std::vector<ValueFact> out;
+  const Thread* thread = find(tid);
+  if (thread == nullptr) return out;
+  for (const TraceBlock& block : thread->facts) {
+    if (const auto decoded = decode_facts(block, out); !decoded) {
+      log::decoder().debug("tid={} op=load_values {}", tid, decoded.error().message());
     }
   }
   return out;

@@ -16,6 +16,7 @@
 #include "decoder/corefile/thread_times.hpp"
 #include "decoder/corefile/trace_blocks.hpp"
 #include "decoder/trace/record.hpp"
+#include "decoder/trace/value_fact.hpp"
 
 namespace backtrail::decoder {
 
@@ -34,7 +35,8 @@ class TraceArchive {
     std::uint64_t end = 0;       ///< Number after the newest record, which may be missing.
     std::string name;
     std::optional<TraceBlock> times;
-    TraceeAddr pc;  ///< The thread's pc at the end; 0 if it had ended.
+    std::vector<TraceBlock> facts;  ///< Sorted by the number of the first fact's record.
+    TraceeAddr pc;                  ///< The thread's pc at the end; 0 if it had ended.
   };
   /// All threads that have records or are in the index, by thread id.
   [[nodiscard]] const std::map<std::uint32_t, Thread>& threads() const { return threads_; }
@@ -42,6 +44,9 @@ class TraceArchive {
   /// Returns the thread's times; nullopt if none were recorded. Places are record numbers of the
   /// whole trace: at least `lost` records come before the first block.
   [[nodiscard]] std::optional<TraceTimes> times(std::uint32_t tid) const;
+  /// Returns the values that were recorded of a thread, oldest first, by the numbers of their
+  /// records in the whole trace. Damaged blocks are left out.
+  [[nodiscard]] std::vector<ValueFact> facts(std::uint32_t tid) const;
   /// Returns names of code that the program generated at run time, sorted by address.
   [[nodiscard]] std::vector<CodeName> names() const;
   /// Bytes of the segment that belong to no block, because of damage.

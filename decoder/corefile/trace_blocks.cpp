@@ -185,7 +185,7 @@ void append_packed(const BlockTitle& title, std::span<const std::uint8_t> raw,
 BlockScan scan_blocks(std::span<const std::uint8_t> segment) {
   BlockScan scan;
   const std::array kinds{std::pair{kBlockMagic, &scan.blocks}, std::pair{kTimesMagic, &scan.times},
-                         std::pair{kNamesMagic, &scan.names}};
+                         std::pair{kNamesMagic, &scan.names}, std::pair{kFactsMagic, &scan.facts}};
   while (segment.size() >= kBlockHeaderBytes) {
     TraceBlock block;
     const auto kind = std::find_if(kinds.begin(), kinds.end(), [&](const auto& each) {

@@ -6,8 +6,8 @@
 ///   magic(4) crc32 of the rest of the header(4) tid(4) records(4) number of the first(8)
 ///   raw bytes(4) stored bytes(4)      then a zstd frame with its checksum
 ///
-/// A damaged block loses only its own records. Blocks with another magic hold times or names; in
-/// those, `records` is a version.
+/// A damaged block loses only its own records. Blocks with another magic hold times, names or
+/// recorded values; in those, `records` is a version.
 
 #include <cstdint>
 #include <span>
@@ -21,6 +21,7 @@ namespace backtrail::decoder {
 inline constexpr std::uint32_t kBlockMagic = 0x42525442;  // "BTRB"
 inline constexpr std::uint32_t kTimesMagic = 0x54525442;  // "BTRT"
 inline constexpr std::uint32_t kNamesMagic = 0x4e525442;  // "BTRN"
+inline constexpr std::uint32_t kFactsMagic = 0x56525442;  // "BTRV"
 inline constexpr std::size_t kBlockHeaderBytes = 32;
 /// Most records in a block, and most bytes that it may unpack to.
 inline constexpr std::uint32_t kBlockRecords = 32768;
@@ -58,6 +59,7 @@ struct BlockScan {
   std::vector<TraceBlock> blocks;      ///< Blocks of records, in the order of the segment.
   std::vector<TraceBlock> times;       ///< Blocks of times.
   std::vector<TraceBlock> names;       ///< Blocks of names of code.
+  std::vector<TraceBlock> facts;       ///< Blocks of recorded values.
   std::uint64_t unreadable_bytes = 0;  ///< Bytes skipped in search of the next block.
 };
 /// Finds the blocks of a segment by their headers. The results point into `segment`.

@@ -21,6 +21,21 @@ bool ArchiveRecords::follows_a_loss(std::size_t block) const {
   return before.first + before.records != thread_.blocks[block].first;
 }
 
+std::vector<ValueFact> ArchiveRecords::numbered(std::vector<ValueFact> facts) const {
+  std::size_t block = 0;
+  std::erase_if(facts, [&](ValueFact& fact) {
+    const auto is_before = [&] {
+      const TraceBlock& here = thread_.blocks[block];
+      return here.first + here.records <= fact.record;
+    };
+    while (block < thread_.blocks.size() && is_before()) ++block;
+    if (block == thread_.blocks.size() || fact.record < thread_.blocks[block].first) return true;
+    fact.record = starts_[block] + (fact.record - thread_.blocks[block].first);
+    return false;
+  });
+  return facts;
+}
+
 ArchiveRecords::Unpacked& ArchiveRecords::unpacked(std::size_t block) {
   if (cache_[latest_].block == block) return cache_[latest_];
   const auto found = std::ranges::find(cache_, block, &Unpacked::block);

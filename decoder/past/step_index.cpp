@@ -2,14 +2,18 @@
 #include "decoder/past/step_index.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace backtrail::decoder {
 
 using values::EventKind;
 
 StepIndex::StepIndex(Timeline& timeline, RecordSequence& records, std::size_t most,
-                     const std::optional<PastPosition>& changed)
-    : timeline_{timeline}, records_{records}, newest_{timeline.newest().block} {
+                     const std::optional<PastPosition>& changed, std::vector<ValueFact> facts)
+    : timeline_{timeline},
+      records_{records},
+      facts_{std::move(facts)},
+      newest_{timeline.newest().block} {
   for (std::uint64_t block = newest_; steps_ < most; --block) {
     const Timeline::Block& here = timeline.block(block);
     steps_ += here.pcs.size();
@@ -34,6 +38,22 @@ PastPosition StepIndex::place(std::size_t step) {
   const std::uint64_t block = newest_ - static_cast<std::uint64_t>(at - from_end_.begin());
   const std::size_t instruction = step - first_of(block);
   return {block, static_cast<std::uint32_t>(instruction), timeline_.block(block).pcs[instruction]};
+}
+
+void StepIndex::add_facts(std::uint64_t block, std::size_t begin, std::size_t end,
+                          values::Window& out) {
+  const auto of_block = std::ranges::equal_range(facts_, block, {}, &ValueFact::record);
+  const auto& pcs = timeline_.block(block).pcs;
+  std::size_t at = 0;
+  for (const ValueFact& fact : of_block) {
+    // Facts are in the order of execution. A place that was not executed is an interrupted one.
+    const auto found = std::find(pcs.begin() + static_cast<std::ptrdiff_t>(at), pcs.end(), fact.pc);
+    if (found == pcs.end()) continue;
+    at = static_cast<std::size_t>(found - pcs.begin());
+    const std::size_t step = first_of(block) + at;
+    if (step < begin || step >= end) continue;
+    out.facts.push_back({step - begin, fact.reg, fact.value});
+  }
 }
 
 void StepIndex::add_block(std::uint64_t block, std::size_t begin, std::size_t end,
@@ -66,7 +86,10 @@ values::Window StepIndex::window(std::size_t begin, std::size_t end) {
   out.end_pc = place(end).pc;
   const auto at = std::ranges::lower_bound(from_end_, steps_ - begin);
   std::uint64_t block = newest_ - static_cast<std::uint64_t>(at - from_end_.begin());
-  for (; block <= newest_ && first_of(block) <= end; ++block) add_block(block, begin, end, out);
+  for (; block <= newest_ && first_of(block) <= end; ++block) {
+    add_block(block, begin, end, out);
+    add_facts(block, begin, end, out);
+  }
   if (changed_ && *changed_ > begin && *changed_ <= end) {
     const values::Event change{*changed_ - begin, EventKind::kGap, TraceeAddr{}};
     out.events.insert(

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "decoder/past/timeline.hpp"
+#include "decoder/trace/value_fact.hpp"
 #include "decoder/values/window.hpp"
 
 namespace backtrail::decoder {
@@ -18,8 +19,10 @@ class StepIndex {
   /// Numbers the last instructions of `timeline` (borrowed), `most` at most; the oldest gets 0.
   /// @param changed  A place at which something other than the program changed its state: windows
   ///                 have a gap there.
+  /// @param facts    Values that were recorded, sorted by record and numbered as `records`.
   StepIndex(Timeline& timeline, RecordSequence& records, std::size_t most,
-            const std::optional<PastPosition>& changed = std::nullopt);
+            const std::optional<PastPosition>& changed = std::nullopt,
+            std::vector<ValueFact> facts = {});
 
   /// Returns how many instructions are numbered.
   [[nodiscard]] std::size_t steps() const { return steps_; }
@@ -36,8 +39,11 @@ class StepIndex {
   [[nodiscard]] std::size_t first_of(std::uint64_t block) const;
   void add_block(std::uint64_t block, std::size_t begin, std::size_t end, values::Window& out);
 
+  void add_facts(std::uint64_t block, std::size_t begin, std::size_t end, values::Window& out);
+
   Timeline& timeline_;
   RecordSequence& records_;
+  std::vector<ValueFact> facts_;
   std::uint64_t newest_;  ///< Number of the newest block.
   std::size_t steps_ = 0;
   /// For each block, newest first: the number of steps from its first one to the end.

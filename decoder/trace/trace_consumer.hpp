@@ -7,6 +7,7 @@
 
 #include "decoder/trace/record.hpp"
 #include "decoder/trace/trace_mark.hpp"
+#include "decoder/trace/value_fact.hpp"
 
 namespace backtrail::decoder {
 
@@ -20,6 +21,9 @@ class TraceConsumer {
   /// Receives an event other than a branch, after all records received so far. The default ignores
   /// it.
   virtual void consume_mark(const TraceMark& mark) { (void)mark; }
+  /// Receives recorded values, in order, whose places are known by the records received so far. The
+  /// default ignores them.
+  virtual void consume_facts(std::span<const ValueFact> facts) { (void)facts; }
 };
 
 }  // namespace backtrail::decoder

@@ -33,4 +33,8 @@ void TraceHub::consume_mark(const TraceMark& mark) {
   for (TraceConsumer* consumer : consumers_) consumer->consume_mark(mark);
 }
 
+void TraceHub::consume_facts(std::span<const ValueFact> facts) {
+  for (TraceConsumer* consumer : consumers_) consumer->consume_facts(facts);
+}
+
 }  // namespace backtrail::decoder

@@ -25,6 +25,7 @@ class TraceHub : public TraceConsumer {
 
   void consume(std::span<const Record> records) override;
   void consume_mark(const TraceMark& mark) override;
+  void consume_facts(std::span<const ValueFact> facts) override;
 
  private:
   [[nodiscard]] bool has(const TraceConsumer& consumer) const;

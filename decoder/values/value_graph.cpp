@@ -57,6 +57,7 @@ ValueGraph::ValueGraph(const Window& window, std::size_t begin, ModelCache& mode
     for (; event != window.events.end() && event->before == step_; ++event) {
       add_signal(window, *event, models);
     }
+    add_facts(window);
     if (step_ == end_) meet_end(models, window, end);
     first_definition_.push_back(static_cast<std::uint32_t>(definitions_.size()));
     first_access_.push_back(static_cast<std::uint32_t>(accesses.size()));
@@ -118,6 +119,15 @@ void ValueGraph::add_signal(const Window&, const Event& event, ModelCache& model
   accesses.push_back({cpu::AccessKind::kUnknownStore, 0, static_cast<std::uint32_t>(step_),
                       constant(0), constant(0), 0});
   frames.push_back(frame);
+}
+
+void ValueGraph::add_facts(const Window& window) {
+  for (; next_fact_ < window.facts.size(); ++next_fact_) {
+    const Fact& fact = window.facts[next_fact_];
+    if (fact.step > step_) return;
+    if (fact.step < step_) continue;
+    consistent &= known[current_[fact.slot]].learn(fact.value, ~std::uint64_t{0});
+  }
 }
 
 Var ValueGraph::var_of(Ref ref, const InsnModel& model, TraceeAddr next) {

@@ -101,6 +101,7 @@ class ValueGraph {
   Var constant(std::uint64_t value);
   void forget(std::span<const Slot> slots);
   void add_signal(const Window& window, const Event& event, ModelCache& models);
+  void add_facts(const Window& window);
   void add_step(const Step& step, const cpu::InsnModel& model);
   void add_system_call();
   void instantiate(const cpu::InsnModel& model, TraceeAddr next);
@@ -113,6 +114,7 @@ class ValueGraph {
   std::size_t begin_ = 0;
   std::size_t end_ = 0;
   std::size_t step_ = 0;
+  std::size_t next_fact_ = 0;
   Var temps_ = 0;
   Slots current_{};
   std::unordered_map<std::uint64_t, Var> constants_;

@@ -35,6 +35,13 @@ struct Event {
   TraceeAddr interrupted;  ///< For a signal: the instruction that would have been next.
 };
 
+/// A value that was recorded: of a register, before a step.
+struct Fact {
+  std::size_t step = 0;
+  Slot slot = 0;
+  std::uint64_t value = 0;
+};
+
 /// Assumptions about a call and its return.
 enum class FrameLinks : std::uint8_t {
   kNone,  ///< No assumptions: only facts that follow from the instructions.
@@ -46,6 +53,7 @@ enum class FrameLinks : std::uint8_t {
 struct Window {
   std::vector<Step> steps;
   std::vector<Event> events;  ///< Ordered by `before`.
+  std::vector<Fact> facts;    ///< Ordered by `step`.
   TraceeAddr end_pc;          ///< The next instruction at the end, which has not run.
   /// The thread was stopped at the end; a repeated string instruction there may be half done.
   /// False where the trace goes on.

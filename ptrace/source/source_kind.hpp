@@ -30,6 +30,14 @@ namespace cache {
 class PersistentStore;
 }
 
+/// The values that a source records besides branches.
+enum class ValueDepth : std::uint8_t {
+  kFree,  ///< It records none.
+  /// The registers that form the addresses of stores, and the numbers, arguments and results of
+  /// system calls. The cache source can.
+  kMost,
+};
+
 struct TraceConfig {
   TraceFormat format = TraceFormat::kBts;
   std::uint64_t size_bytes = 0;
@@ -41,6 +49,7 @@ struct TraceConfig {
   /// Consumers get every record: sources with a kernel buffer read it while the thread runs, so
   /// that the oldest records are not overwritten.
   bool every_record = false;
+  ValueDepth values = ValueDepth::kFree;
   /// Kernel for the hardware sources; null: the real one.
   PerfKernel* perf = nullptr;
   /// Persistent cache from which translations are loaded and to which they are saved; may be null.

@@ -18,6 +18,7 @@ struct SourceStatistics {
   std::uint64_t instructions = 0;
   std::uint64_t log_bytes = 0;
   std::uint64_t full_logs = 0;
+  std::uint64_t values = 0;   ///< Values recorded (TraceConfig::values).
   std::uint64_t entries = 0;  ///< Entries into translated code from native code.
   std::uint64_t misses = 0;   ///< Misses: no translation was linked.
   std::uint64_t stepped = 0;  ///< Instructions executed by single steps.

@@ -71,6 +71,7 @@ struct RecordValues {
   bool all = false;
   bool times = true;
   bool statistics = false;
+  std::string values = "free";
   std::string log;
 };
 
@@ -122,6 +123,12 @@ void add_options(CLI::App& app, RecordValues& values) {
       ->type_name("SIZE");
   app.add_flag("--times,!--no-times", values.times,
                "Crash files show when threads were on a CPU, if the kernel allows it (default)");
+  app.add_option("--values", values.values,
+                 "How much of the program's values to record besides branches, so that the past "
+                 "shows more: free (nothing, default) or most (addresses of stores, and system "
+                 "calls; takes longer)")
+      ->check(CLI::IsMember({"free", "most"}))
+      ->type_name("DEPTH");
   app.add_flag("--stats", values.statistics, "Print on stderr what was recorded and what it cost");
   app.add_option("--log", values.log, "Levels, for example ptrace:debug")->type_name("SPEC");
 }
@@ -169,8 +176,8 @@ Command parse_record_arguments(std::span<const std::string> arguments) {
   if (values.output.empty()) {
     // A time limit is useful without a file too.
     if (app.count("--on") != 0 && !keep->timeout) return wrong_record_words("--on needs -o");
-    for (const char* option :
-         {"--full", "--dump-undumpable", "--pack", "--attachment", "--all", "--max-disk"}) {
+    for (const char* option : {"--full", "--dump-undumpable", "--pack", "--attachment", "--all",
+                               "--max-disk", "--values"}) {
       if (app.count(option) != 0) return wrong_record_words(fmt::format("{} needs -o", option));
     }
   }
@@ -193,6 +200,13 @@ Command parse_record_arguments(std::span<const std::string> arguments) {
   // `auto` means cache here: it works everywhere and keeps more than the CPU's buffers.
   options.recorder.source =
       source == tracee::SourceKind::kAuto ? tracee::SourceKind::kCache : source;
+  if (values.values == "most") {
+    if (values.all) return wrong_record_words("--values=most cannot be used with --all");
+    if (!options.recorder.traced || options.recorder.source != tracee::SourceKind::kCache) {
+      return wrong_record_words("--values=most needs --source cache");
+    }
+    options.recorder.values = tracee::ValueDepth::kMost;
+  }
   options.log = values.log;
   return options;
 }

@@ -19,6 +19,7 @@ _backtrail_values() {
     record:--output) printf '%s\n' :file ;;
     record:--on) printf '%s\n' signal sanitizer abort exit timeout= always ;;
     record:--max-disk) printf '%s\n' : ;;
+    record:--values) printf '%s\n' free most ;;
     record:--log) printf '%s\n' : ;;
     replay:--files) printf '%s\n' :folder ;;
     replay:--unpack) printf '%s\n' :folder ;;
@@ -44,7 +45,7 @@ _backtrail_options() {
   case $1 in
     '') printf '%s\n' -h --help --version ;;
     serve) printf '%s\n' -h --help --attach --multi --once --wrapper --disable-randomization --no-disable-randomization --startup-with-shell --no-startup-with-shell --source --from-start --tail --tail-spool --tail-spool-size --log --log-file --debug --disable-packet ;;
-    record) printf '%s\n' -h --help --source --ring -o --output --on --full --dump-undumpable --pack --attachment --all --max-disk --times --no-times --stats --log ;;
+    record) printf '%s\n' -h --help --source --ring -o --output --on --full --dump-undumpable --pack --attachment --all --max-disk --times --no-times --values --stats --log ;;
     replay) printf '%s\n' -h --help --files --unpack ;;
     report) printf '%s\n' -h --help -o --output --files --calls --branches --values --all-threads --folded --html --json --markdown --perfetto --signature --speedscope --summary ;;
     why) printf '%s\n' -h --help --files ;;

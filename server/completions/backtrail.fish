@@ -49,6 +49,7 @@ complete -c backtrail -n '__fish_seen_subcommand_from record' -l all -d 'Keep ev
 complete -c backtrail -n '__fish_seen_subcommand_from record' -l max-disk -x -d 'Most bytes of a crash file on disk, and of --all'\''s records before it'
 complete -c backtrail -n '__fish_seen_subcommand_from record' -l times -d 'Crash files show when threads were on a CPU, if the kernel allows it'
 complete -c backtrail -n '__fish_seen_subcommand_from record' -l no-times -d 'Opposite of --times'
+complete -c backtrail -n '__fish_seen_subcommand_from record' -l values -x -a 'free most' -d 'How much of the program'\''s values to record besides branches, so that the past shows more'
 complete -c backtrail -n '__fish_seen_subcommand_from record' -l stats -d 'Print on stderr what was recorded and what it cost'
 complete -c backtrail -n '__fish_seen_subcommand_from record' -l log -x -d 'Levels, for example ptrace:debug'
 complete -c backtrail -n '__fish_seen_subcommand_from record' -a '(__fish_complete_subcommand)'

@@ -75,6 +75,7 @@ _backtrail() {
             '--max-disk[Most bytes of a crash file on disk, and of --all'\''s records before it]:SIZE: ' \
             '--times[Crash files show when threads were on a CPU, if the kernel allows it]' \
             '--no-times[Opposite of --times]' \
+            '--values[How much of the program'\''s values to record besides branches, so that the past shows more]:DEPTH:(free most)' \
             '--stats[Print on stderr what was recorded and what it cost]' \
             '--log[Levels, for example ptrace\:debug]:SPEC: ' \
             '1:program:_command_names -e' \

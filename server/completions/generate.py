@@ -82,7 +82,7 @@ def read_option(left, right):
 
 def choices(program, command, option):
     """The values that the program itself names when it is given a wrong one."""
-    if option.value not in ("KIND", "LIST", "FORM"):
+    if option.value not in ("KIND", "LIST", "FORM", "DEPTH"):
         return []
     words = [option.names[-1], "@", "@", "@"]
     text = program_output(program, [command, *words])

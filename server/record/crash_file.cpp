@@ -112,6 +112,7 @@ tracee::CoreTrace trace_of(tracee::Thread& thread, TraceSources& sources, bool i
   }
   return core_trace({.tid = thread.tid(),
                      .ring = &history.records(),
+                     .facts = &history.facts(),
                      .lost = lost,
                      .reports = sources.reports,
                      .left_out_of_report = in_report ? left_out : 0});

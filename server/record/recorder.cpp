@@ -101,6 +101,7 @@ void Recorder::begin_thread(ThreadId id) {
                              .size_bytes = options_.ring_bytes,
                              .log_bytes = options_.flush_every ? 0 : options_.ring_bytes,
                              .every_record = options_.flush_every.has_value(),
+                             .values = options_.values,
                              .perf = options_.perf};
   if (options_.statistics) config.statistics = statistics_;
   config.kept = kept_;

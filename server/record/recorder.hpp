@@ -73,6 +73,7 @@ struct RecorderOptions {
   bool traced = true;                      ///< false: follow all processes but record nothing.
   std::uint64_t ring_bytes = 64ULL << 20;  ///< Size of each thread's history.
   bool statistics = false;
+  tracee::ValueDepth values = tracee::ValueDepth::kFree;
   /// Interval at which observers that listen to threads' records get them, without omissions.
   /// nullopt: only what the histories need is decoded.
   std::optional<std::chrono::milliseconds> flush_every;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "decoder/corefile/trace_blocks.hpp"
+#include "decoder/corefile/value_facts.hpp"
 
 namespace backtrail::server {
 namespace {
@@ -122,6 +123,9 @@ tracee::CoreTrace core_trace(const RingTrace& trace) {
   out.end = trace.ring->end() - shift;
   out.held = trace.ring->size();
   for (const Piece& piece : pieces) out.held += piece.records.size();
+  if (trace.facts != nullptr) {
+    decoder::append_facts(out.tid, trace.facts->all(), shift, out.extra);
+  }
   out.newest = NewestFirst{trace, std::move(pieces), shift};
   return out;
 }

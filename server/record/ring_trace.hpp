@@ -7,6 +7,7 @@
 #include <string>
 
 #include "decoder/bts/record_ring.hpp"
+#include "decoder/trace/fact_ring.hpp"
 #include "ptrace/core/core_writer.hpp"
 #include "server/record/report_keeper.hpp"
 
@@ -16,6 +17,7 @@ struct RingTrace {
   pid_t tid = 0;
   std::string name = {};
   const decoder::RecordRing* ring = nullptr;       ///< Borrowed.
+  const decoder::FactRing* facts = nullptr;        ///< Recorded values. Borrowed, may be null.
   std::uint64_t lost = 0;                          ///< Older branches that the ring lacks.
   const ReportKeeper::Reports* reports = nullptr;  ///< Reports of its process. Borrowed, may be
                                                    ///< null.

@@ -36,6 +36,7 @@ std::string statistics_text(const tracee::SourceStatistics& sums, const RunFacts
   text += line("misses", fmt::format("{}", sums.misses));
   text += line("entries of the cache", fmt::format("{}", sums.entries));
   text += line("full logs", fmt::format("{}", sums.full_logs));
+  if (sums.values != 0) text += line("values", fmt::format("{}", sums.values));
   text += line("translated",
                fmt::format("{} superblocks of {} instructions in {} bytes", sums.superblocks,
                            sums.translated_instructions, sums.code_bytes));

@@ -2,6 +2,7 @@
 #include "server/target/core_end.hpp"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "decoder/past/archive_records.hpp"
@@ -49,7 +50,9 @@ std::optional<ThreadEnd> CoreEnd::thread(tracee::ThreadId id) {
   out.pc = found->user.pc();
   if (const auto* trace = traces_.archive().find(found->tid);
       trace != nullptr && !trace->blocks.empty()) {
-    out.records = std::make_unique<decoder::ArchiveRecords>(*trace);
+    auto records = std::make_unique<decoder::ArchiveRecords>(*trace);
+    out.facts = records->numbered(traces_.archive().facts(found->tid));
+    out.records = std::move(records);
   } else {
     out.records = std::make_unique<decoder::VectorRecords>(std::vector<decoder::Record>{});
   }

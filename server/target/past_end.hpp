@@ -6,10 +6,12 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "arch/cpu/gdb_registers.hpp"
 #include "decoder/past/record_sequence.hpp"
 #include "decoder/past/timeline.hpp"
+#include "decoder/trace/value_fact.hpp"
 #include "ptrace/core/program_memory.hpp"
 #include "ptrace/tracee/thread_id.hpp"
 #include "server/target/past_pages.hpp"
@@ -20,6 +22,8 @@ namespace backtrail::server {
 struct ThreadEnd {
   TraceeAddr pc;
   std::unique_ptr<decoder::RecordSequence> records;
+  /// Values that were recorded, sorted by record and numbered as `records`.
+  std::vector<decoder::ValueFact> facts;
   /// nullopt: no values of the thread can be recovered.
   std::optional<arch::cpu::RawRegisters> registers;
   /// The thread is inside a system call, or the kernel will repeat the one before pc: its result

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <utility>
 
 #include "arch/base/bytes.hpp"
 
@@ -48,7 +49,7 @@ Known PastValues::End::granule(TraceeAddr address) {
 PastValues::PastValues(PastEnd& end, const ThreadEnd& thread, const RegisterSlots& slots,
                        decoder::Timeline& timeline)
     : slots_{slots},
-      index_{timeline, *thread.records, kMostSteps, thread.changed},
+      index_{timeline, *thread.records, kMostSteps, thread.changed, thread.facts},
       end_{end, thread, slots},
       history_{index_.steps(),
                [this](std::size_t first, std::size_t last) { return index_.window(first, last); },

@@ -24,7 +24,14 @@ class Collector : public decoder::TraceConsumer {
   void consume(std::span<const decoder::Record> records) override {
     all.insert(all.end(), records.begin(), records.end());
   }
+  void consume_facts(std::span<const decoder::ValueFact> values) override {
+    for (decoder::ValueFact fact : values) {
+      fact.record = all.size() - 1 - fact.record;
+      facts.push_back(fact);
+    }
+  }
   std::vector<decoder::Record> all;
+  std::vector<decoder::ValueFact> facts;  ///< By the numbers of their records.
 };
 
 struct Outcome {
@@ -50,6 +57,7 @@ struct RunOptions {
   /// Function at which recording begins; empty = the first instruction. Only for programs that are
   /// not position independent.
   std::string from = {};
+  ValueDepth values = ValueDepth::kFree;
   bool threads = false;  ///< Record and collect threads created later too.
   bool collects = true;  ///< Collect records; otherwise they have no reader.
   /// Interval, in stops, at which statistics are taken. They read everything translated.
@@ -64,7 +72,9 @@ inline void collect(EngineDriver& driver, ThreadId id, const RunOptions& options
   if (thread == nullptr) return;
   constexpr std::uint64_t kNobodys = 1U << 20U;
   const std::uint64_t history = options.collects ? 0 : kNobodys;
-  EXPECT_TRUE(driver.engine.enable_trace(id, {TraceFormat::kBts, history}));
+  const TraceConfig config{
+      .format = TraceFormat::kBts, .size_bytes = history, .values = options.values};
+  EXPECT_TRUE(driver.engine.enable_trace(id, config));
   thread = driver.engine.find(id);
   if (thread == nullptr || !thread->trace() || !options.collects) return;
   outcome.threads.push_back(std::make_unique<Collector>());

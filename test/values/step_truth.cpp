@@ -18,6 +18,8 @@
 #include <csignal>
 #include <cstdlib>
 
+#include "arch/x86/translate/source_insn.hpp"
+#include "arch/x86/translate/value_registers.hpp"
 #include "arch/x86/xsave_layout.hpp"
 
 namespace backtrail::decoder::values {
@@ -37,7 +39,8 @@ const ZydisDecoder& decoder() {
 
 }  // namespace
 
-TruthRun::TruthRun(const std::vector<std::string>& command, const TruthOptions& options) {
+TruthRun::TruthRun(const std::vector<std::string>& command, const TruthOptions& options)
+    : records_values_{options.records_values} {
   start(command, options.from_trap);
   if (ok()) run(options);
   if (ok()) read_mappings();
@@ -285,6 +288,28 @@ void TruthRun::run(const TruthOptions& options) {
   }
 }
 
+void TruthRun::add_facts(std::size_t step, std::size_t begin, std::vector<Fact>& out) const {
+  namespace translate = arch::x86::translate;
+  const auto add = [&](std::size_t at, Slot slot) {
+    out.push_back({at - begin, slot, states_[at].regs[slot]});
+  };
+  const TraceeAddr pc = steps_[step].pc;
+  const bool is_handler_return = states_[step + 1].pc != pc.value() + 2;
+  std::array<std::uint8_t, 15> bytes{};
+  const std::size_t got = peek(pc.value(), bytes.data(), bytes.size());
+  const auto insn = translate::decode_source(pc, std::span{bytes}.first(got));
+  if (insn.kind == translate::InsnClass::kSystemCall) {
+    for (const Slot slot : {0, 7, 6, 2, 10, 8, 9}) add(step, slot);
+    if (!is_handler_return) add(step + 1, 0);
+    return;
+  }
+  // A recorder needs r10 for itself.
+  const unsigned regs = translate::value_registers(insn).of_stores & ~(1U << 10U);
+  for (Slot slot = 0; slot < cpu::kGeneralSlots; ++slot) {
+    if ((regs >> slot & 1U) != 0) add(step, slot);
+  }
+}
+
 Window TruthRun::window(std::size_t begin, std::size_t end) const {
   Window w;
   w.steps.assign(steps_.begin() + static_cast<std::ptrdiff_t>(begin),
@@ -295,6 +320,10 @@ Window TruthRun::window(std::size_t begin, std::size_t end) const {
     w.events.push_back(e);
   }
   w.end_pc = TraceeAddr{states_[end].pc};
+  if (!records_values_) return w;
+  for (std::size_t i = begin; i < end; ++i) add_facts(i, begin, w.facts);
+  std::erase_if(w.facts, [&](const Fact& fact) { return fact.step >= end - begin; });
+  std::ranges::stable_sort(w.facts, {}, &Fact::step);
   return w;
 }
 

@@ -33,6 +33,8 @@ struct TruthOptions {
   std::size_t most_steps = 110'000;
   /// Stops after that number of steps; 0 for the end of the program.
   std::size_t stop_after = 0;
+  /// Windows have the values that a recorder would record (TranslateOptions::records_values).
+  bool records_values = false;
   /// Runs freely to the first SIGTRAP and begins there.
   bool from_trap = false;
 };
@@ -96,8 +98,11 @@ class TruthRun final : public CodeReader, public EndState {
   const Code& code_at(std::uint64_t pc);
   bool repeats_at(std::uint64_t pc);
   void read_mappings();
+  /// Adds what is recorded before a step and, of a system call, after it.
+  void add_facts(std::size_t step, std::size_t begin, std::vector<Fact>& out) const;
   std::size_t peek(std::uint64_t address, void* out, std::size_t bytes) const;
 
+  bool records_values_ = false;
   pid_t pid_ = 0;
   std::string error_;
   std::vector<Step> steps_;

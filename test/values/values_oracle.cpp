@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// values_oracle [-w STEPS] [-n STOP_AFTER] [-t 1] [-l LINKS] PROGRAM [ARGUMENT...]: single-steps a
-// program, recovers its past from the trace alone, and compares. Exit status 1: a value was wrong.
+// values_oracle [-w STEPS] [-n STOP_AFTER] [-t 1] [-l LINKS] [-v 1] PROGRAM [ARGUMENT...]:
+// single-steps a program, recovers its past from the trace alone (-v 1: and the values that
+// `record --values=most` records), and compares. Exit status 1: a value was wrong.
 
 #include <cstdlib>
 #include <string>
@@ -23,6 +24,7 @@ int main(int argc, char** argv) {
     if (argv[at][1] == 'n') options.stop_after = value;
     if (argv[at][1] == 't') options.from_trap = value != 0;
     if (argv[at][1] == 'l') limits.links = static_cast<FrameLinks>(value);
+    if (argv[at][1] == 'v') options.records_values = value != 0;
     if (argv[at][1] == 'k') options.most_steps = value;
   }
   const std::vector<std::string> command(argv + at, argv + argc);

@@ -13,17 +13,18 @@
 namespace backtrail::decoder::values {
 namespace {
 
-using Case = std::tuple<const char*, const char*>;
+using Case = std::tuple<const char*, const char*, bool>;
 
 class ValuesTruth : public testing::TestWithParam<Case> {};
 
 TEST_P(ValuesTruth, EveryKnownValueIsTrue) {
-  const auto [name, level] = GetParam();
+  const auto [name, level, records_values] = GetParam();
   if (std::string{level} == "O3" && !__builtin_cpu_supports("avx2")) {
     GTEST_SKIP() << "The program needs AVX2.";
   }
   TruthOptions options;
   options.from_trap = true;
+  options.records_values = records_values;
   if (test::kSanitized) options.most_steps /= 3;
   const std::string program = std::string{BT_INFERIOR_DIR} + "/values_" + name + "_" + level;
   TruthRun run{{program}, options};
@@ -47,10 +48,11 @@ TEST_P(ValuesTruth, EveryKnownValueIsTrue) {
 INSTANTIATE_TEST_SUITE_P(Programs, ValuesTruth,
                          testing::Combine(testing::Values("sorts", "prints", "jumps", "signals",
                                                           "maps", "loops", "objects"),
-                                          testing::Values("O0", "O2", "O3")),
+                                          testing::Values("O0", "O2", "O3"), testing::Bool()),
                          [](const auto& test) {
                            return std::string{std::get<0>(test.param)} + "_" +
-                                  std::get<1>(test.param);
+                                  std::get<1>(test.param) +
+                                  (std::get<2>(test.param) ? "_recorded" : "");
                          });
 
 TEST(ValuesTruthOfStops, StopsInTheMiddleOfARun) {

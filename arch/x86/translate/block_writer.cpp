@@ -107,6 +107,12 @@ void BlockWriter::note_translated(const SourceInsn& insn) {
   }
 }
 
+void BlockWriter::note_value(TraceeAddr pc, Gpr reg) {
+  block_.values.push_back(
+      {.pc = pc, .offset = offset(), .passed = passed_, .reg = static_cast<std::uint8_t>(reg)});
+  ++values_;
+}
+
 void BlockWriter::push_return(const SourceInsn& call) {
   mark(call.pc);
   emit_.push(call.next().value());
@@ -116,6 +122,7 @@ void BlockWriter::push_return(const SourceInsn& call) {
 void BlockWriter::give_id(Exit& exit) const {
   exit.id = options_.first_exit + static_cast<std::uint32_t>(block_.exits.size());
   if (exit.passed == 0) exit.passed = passed_;
+  exit.values = values_;
   if (exit.executed == 0 && exit.kind != ExitKind::kStale) {
     const bool ends_with_it = exit.kind == ExitKind::kDirect || exit.kind == ExitKind::kIndirect;
     exit.executed = static_cast<std::uint16_t>(block_.instructions + (ends_with_it ? 1 : 0));

@@ -82,10 +82,15 @@ class BlockWriter {
   /// Returns the number of branches taken before the code that comes next.
   [[nodiscard]] std::uint16_t passed() const { return passed_; }
   /// The code that comes next is reached from an earlier place, with the state that was there.
-  void go_back(const RegisterPlaces& places, std::uint16_t passed) {
+  void go_back(const RegisterPlaces& places, std::uint16_t passed, std::uint16_t values) {
     places_ = places;
     passed_ = passed;
+    values_ = values;
   }
+  /// Call when the emitted code has recorded a value of a register before the instruction at `pc`.
+  void note_value(TraceeAddr pc, Gpr reg);
+  /// Returns the number of values recorded before the code that comes next.
+  [[nodiscard]] std::uint16_t values() const { return values_; }
   /// Pushes the return address of a call.
   void push_return(const SourceInsn& call);
 
@@ -109,6 +114,7 @@ class BlockWriter {
   Emitter emit_;
   RegisterPlaces places_;
   std::uint16_t passed_ = 0;
+  std::uint16_t values_ = 0;
 };
 
 }  // namespace backtrail::arch::x86::translate

@@ -22,7 +22,8 @@ Builder::Builder(const CodeSource& source, TraceeAddr start, const TranslateOpti
       path_{source, options, writer_, side_exits_},
       check_{writer_},
       indirect_{writer_, side_exits_, path_},
-      calls_{writer_, side_exits_, options} {}
+      values_{writer_, options},
+      calls_{writer_, side_exits_, values_, options} {}
 
 std::variant<Superblock, UntranslatableReason> Builder::build() {
   if (options_.checked) {
@@ -51,6 +52,7 @@ std::variant<Superblock, UntranslatableReason> Builder::build() {
     if (writer_.block().instructions == 0) return left_for_;
     if (!goes_on) break;
   }
+  writer_.block().side_exits_at = emit_.offset();
   side_exits_.emit();
   check_.emit_stale_exit();
   return writer_.finish();
@@ -120,10 +122,12 @@ bool Builder::step(const SourceInsn& insn) {
   }
   if (insn.kind == InsnClass::kLoadAddress && insn.destination == 0) eax_.reset();
   writer_.note_translated(insn);
+  values_.after(insn);
   if (made == CallBuilder::Made::kDoesNot) return false;
   if (made == CallBuilder::Made::kComesBack) {
     // The call may block for long, and the code after it may change meanwhile: an exit leads to the
     // translation that is current then.
+    values_.after_call(path_.pc());
     writer_.exit({.kind = ExitKind::kContinue, .to = path_.pc()}, path_.pc());
     return false;
   }
@@ -137,6 +141,7 @@ void Builder::take(const SourceInsn& insn) {
 }
 
 void Builder::copy(const SourceInsn& insn) {
+  values_.before(insn);
   writer_.open_for(insn);
   writer_.mark(insn.pc);
   emit_.bytes(insn.view());

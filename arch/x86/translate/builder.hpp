@@ -12,6 +12,7 @@
 #include "arch/x86/translate/followed_path.hpp"
 #include "arch/x86/translate/indirect_builder.hpp"
 #include "arch/x86/translate/side_exits.hpp"
+#include "arch/x86/translate/value_recorder.hpp"
 
 namespace backtrail::arch::x86::translate {
 
@@ -45,6 +46,7 @@ class Builder {
   FollowedPath path_;
   CodeCheck check_;
   IndirectBuilder indirect_;
+  ValueRecorder values_;
   CallBuilder calls_;
   UntranslatableReason left_for_ = UntranslatableReason::kNone;
   std::optional<std::uint32_t> eax_;  ///< The program's eax, if it is known.

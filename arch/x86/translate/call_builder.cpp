@@ -32,6 +32,7 @@ CallBuilder::Made CallBuilder::call(const SourceInsn& insn, std::optional<std::u
 void CallBuilder::make(const SourceInsn& insn, std::optional<std::uint32_t> number) {
   writer_.save_log(insn.pc);
   writer_.put_r11_away(insn.pc);
+  values_.before_call(insn);
   writer_.mark(insn.pc);
   emit_.bytes(insn.view());
   writer_.places().r11_live = true;

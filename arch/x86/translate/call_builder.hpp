@@ -8,14 +8,20 @@
 
 #include "arch/x86/translate/block_writer.hpp"
 #include "arch/x86/translate/side_exits.hpp"
+#include "arch/x86/translate/value_recorder.hpp"
 
 namespace backtrail::arch::x86::translate {
 
 class CallBuilder {
  public:
-  /// Borrows all three.
-  CallBuilder(BlockWriter& writer, SideExits& side_exits, const TranslateOptions& options)
-      : writer_{writer}, emit_{writer.emit()}, side_exits_{side_exits}, options_{options} {}
+  /// Borrows all four.
+  CallBuilder(BlockWriter& writer, SideExits& side_exits, ValueRecorder& values,
+              const TranslateOptions& options)
+      : writer_{writer},
+        emit_{writer.emit()},
+        side_exits_{side_exits},
+        values_{values},
+        options_{options} {}
 
   enum class Made : std::uint8_t {
     kNot,  ///< No code was emitted: the call is left to the CPU.
@@ -34,6 +40,7 @@ class CallBuilder {
   BlockWriter& writer_;
   Emitter& emit_;
   SideExits& side_exits_;
+  ValueRecorder& values_;
   const TranslateOptions& options_;
 };
 

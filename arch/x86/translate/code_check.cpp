@@ -88,7 +88,7 @@ void CodeCheck::emit() {
 void CodeCheck::emit_stale_exit() {
   if (stale_jumps_.empty()) return;
   for (const std::uint32_t jump : stale_jumps_) writer_.emit().bind(jump);
-  writer_.go_back({.rcx_in_slot = true}, 0);
+  writer_.go_back({.rcx_in_slot = true}, 0, 0);
   const TraceeAddr start = writer_.block().start;
   writer_.exit({.kind = ExitKind::kStale, .to = start}, start);
 }

@@ -43,6 +43,7 @@ enum class Slot : std::uint32_t {
   kReturnR10 = 192,     ///< The program's r10 after that return.
   kReturnR11 = 200,     ///< The program's r11 after that return.
   kReturnSegv = 208,    ///< Value of kSegvBlocked after that return.
+  kValues = 216,        ///< Where the next recorded value goes; see value_recorder.hpp.
   kFrame = 1024,        ///< Copy of a signal frame, kFrameBytes long, for the kernel to read.
 };
 inline constexpr std::size_t kThreadPageBytes = 4096;

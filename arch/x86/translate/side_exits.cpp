@@ -9,6 +9,7 @@ SideExit& SideExits::add(const SourceInsn& insn, std::uint8_t more_flags) {
                .insn = insn,
                .passed = writer_.passed(),
                .executed = static_cast<std::uint16_t>(writer_.block().instructions + 1),
+               .values = writer_.values(),
                .places = writer_.places(),
                .more_flags = more_flags});
 }
@@ -16,7 +17,7 @@ SideExit& SideExits::add(const SourceInsn& insn, std::uint8_t more_flags) {
 void SideExits::emit() {
   for (const SideExit& side : exits_) {
     writer_.emit().bind(side.rel32);
-    writer_.go_back(side.places, side.passed);
+    writer_.go_back(side.places, side.passed, side.values);
     emit_one(side);
   }
 }

@@ -17,6 +17,7 @@ struct SideExit {
   SourceInsn insn;
   std::uint16_t passed = 0;
   std::uint16_t executed = 0;
+  std::uint16_t values = 0;
   RegisterPlaces places;
   std::uint8_t more_flags = 0;  ///< Further StateFlag bits.
   bool is_indirect = false;     ///< An indirect branch whose target, in r10, is not the

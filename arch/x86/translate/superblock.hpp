@@ -3,7 +3,9 @@
 /// @file
 /// A superblock: translated code, and the program's state at every byte of it.
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -50,6 +52,7 @@ struct Exit {
   std::uint16_t passed = 0;    ///< Branches taken before it.
   std::uint16_t executed = 0;  ///< Instructions from the start up to and including the one that
                                ///< leaves.
+  std::uint16_t values = 0;    ///< Values recorded before it.
   TraceeAddr from{};
   TraceeAddr to{};
   /// Offset of the rel32 that can be linked to the target's translation; 0 = none.
@@ -57,6 +60,14 @@ struct Exit {
 };
 
 using Branch = std::pair<TraceeAddr, TraceeAddr>;
+
+/// A value that a superblock records: of a register, before an instruction.
+struct ValuePoint {
+  TraceeAddr pc;
+  std::uint32_t offset = 0;  ///< Offset of the code from which on the value counts as recorded.
+  std::uint16_t passed = 0;  ///< Branches taken since the start of the superblock.
+  std::uint8_t reg = 0;      ///< A general register, by its encoding.
+};
 
 struct Superblock {
   TraceeAddr start;               ///< Start pc; a native address.
@@ -71,10 +82,20 @@ struct Superblock {
   std::vector<TraceeAddr> returns;   ///< Return addresses of its calls.
   std::vector<TraceeAddr> pointers;  ///< Addresses of pointers to which it jumps or which it calls.
   std::uint32_t instructions = 0;
+  /// The values that it records, in order; each exit comes after the first few. Empty unless
+  /// TranslateOptions::records_values.
+  std::vector<ValuePoint> values;
+  std::uint32_t side_exits_at = 0;  ///< Offset of the exits in its middle, which follow its path.
   bool calls = false;  ///< Makes a system call, or ends before one that is left to the CPU.
 
   /// Returns the pc map entry for an offset below code.size().
   [[nodiscard]] const PcMapEntry& entry_at(std::uint32_t offset) const;
 };
+
+/// Returns how many of a superblock's values are recorded when a thread is at a code offset, which
+/// has that pc map entry, before the superblock is left.
+[[nodiscard]] std::size_t values_recorded(std::span<const ValuePoint> values,
+                                          std::uint32_t side_exits_at, std::uint32_t offset,
+                                          const PcMapEntry& map_entry);
 
 }  // namespace backtrail::arch::x86::translate

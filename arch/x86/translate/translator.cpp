@@ -118,6 +118,19 @@ const PcMapEntry& DispatchStub::entry_at(std::uint32_t offset) const {
   return find_entry(pc_map, offset);
 }
 
+std::size_t values_recorded(std::span<const ValuePoint> values, std::uint32_t side_exits_at,
+                            std::uint32_t offset, const PcMapEntry& map_entry) {
+  const bool on_path = offset < side_exits_at;
+  const auto is_recorded = [&](const ValuePoint& value) {
+    if (value.passed != map_entry.passed) return value.passed < map_entry.passed;
+    // Between two branches, addresses ascend.
+    if (value.pc != map_entry.pc) return value.pc < map_entry.pc;
+    return on_path && value.offset <= offset;
+  };
+  return static_cast<std::size_t>(std::find_if_not(values.begin(), values.end(), is_recorded) -
+                                  values.begin());
+}
+
 std::variant<Superblock, UntranslatableReason> translate(const CodeSource& source, TraceeAddr start,
                                                          const TranslateOptions& options) {
   return Builder{source, start, options}.build();

@@ -114,6 +114,9 @@ struct TranslateOptions {
   /// End superblocks at calls, and at jumps to the start of other superblocks, so that fewer
   /// superblocks contain the same code.
   bool saves_memory = false;
+  /// Record values that make the past known: the registers that form the addresses of stores, and
+  /// those of system calls. They go to where Slot::kValues points.
+  bool records_values = false;
   std::uint32_t max_instructions = 96;
   std::uint32_t max_exits = 24;
   std::uint32_t max_bytes = 2048;

@@ -309,7 +309,7 @@ Result<void> CacheMemory::remove(Thread& thread) {
   for (const ThreadChunk& chunk : chunks_) {
     BT_CHECKED(remote.call(SYS_munmap, {chunk.base.value(), kThreadsBytes}));
   }
-  return {};
+  return values_.remove(remote);
 }
 
 bool CacheMemory::has_mapped(TraceeAddr address) const {
@@ -317,6 +317,7 @@ bool CacheMemory::has_mapped(TraceeAddr address) const {
     return address >= begin && address < begin + bytes;
   };
   return is_in(mapping(), kSharedBytes) || is_in(table_, kTableSpan) ||
+         values_.has_mapped(address) ||
          std::any_of(chunks_.begin(), chunks_.end(),
                      [&](const ThreadChunk& chunk) { return is_in(chunk.base, kThreadsBytes); });
 }
@@ -340,7 +341,8 @@ void CacheMemory::set_log(std::size_t index, const std::optional<LogRange>& log)
 
 Result<void> CacheMemory::add_chunk(Thread& thread) {
   Process& process = thread.process();
-  process.address_limit.leave_room(process.pid(), kMappedBytes + chunks_.size() * kThreadsBytes);
+  process.address_limit.leave_room(
+      process.pid(), kMappedBytes + chunks_.size() * kThreadsBytes + values_.mapped_bytes());
   BT_TRY(const BorrowedName name, BorrowedName::of(thread));
   BT_TRY(RemoteCalls remote, RemoteCalls::begin(thread));
   BT_TRY(const ProgramFile file, ProgramFile::make(process, remote, name, kThreadsBytes));
@@ -393,6 +395,14 @@ Result<void> CacheMemory::prepare_thread(Thread& thread, std::size_t index) {
   BT_CHECKED(run(thread, batch));
   guarded_ = end;
   return {};
+}
+
+Result<void> CacheMemory::prepare_values(Thread& thread, std::size_t index) {
+  Process& process = thread.process();
+  process.address_limit.leave_room(process.pid(), kMappedBytes +
+                                                      (chunks_.size() - 1) * kThreadsBytes +
+                                                      values_.mapped_bytes() + ValueLogs::kSpan);
+  return values_.prepare(thread, index);
 }
 
 Result<void> CacheMemory::run(Thread& thread, CallBatch& batch) {

@@ -27,6 +27,7 @@
 #include "arch/cpu/translator.hpp"
 #include "ptrace/codecache/memory/code_memory.hpp"
 #include "ptrace/codecache/memory/entry_table.hpp"
+#include "ptrace/codecache/memory/value_logs.hpp"
 #include "ptrace/os/procfs.hpp"
 #include "ptrace/os/unique_fd.hpp"
 
@@ -160,6 +161,9 @@ class CacheMemory : public CodeMemory {
   [[nodiscard]] ThreadMemory thread(std::size_t index) const;
   /// Prepares a thread part for use: protects the guard page after its log. Errors as create().
   Result<void> prepare_thread(Thread& thread, std::size_t index);
+  /// Prepares the memory of values for a thread part. Errors: those of ValueLogs::prepare().
+  Result<void> prepare_values(Thread& thread, std::size_t index);
+  [[nodiscard]] const ValueLogs& values() const { return values_; }
   /// Makes thread() use this log for the part; nullopt: the log in the part.
   void set_log(std::size_t index, const std::optional<LogRange>& log);
 
@@ -211,6 +215,7 @@ class CacheMemory : public CodeMemory {
   bool removed_ = false;
   std::vector<ThreadChunk> chunks_;
   std::size_t guarded_ = 1;  ///< Number of parts that have a guard page.
+  ValueLogs values_;
   std::size_t areas_ = 0;
   std::bitset<kMostAreas * kAreaSegments> prepared_;
   std::bitset<kMostAreas * kAreaSegments> committed_;

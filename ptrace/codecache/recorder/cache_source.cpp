@@ -86,6 +86,7 @@ CacheSource::CacheSource(Process& process, decoder::TraceConsumer& sink,
       drops_undecoded_{config.log_bytes != 0},
       sums_{config.statistics ? config.statistics : std::make_shared<SourceStatistics>()},
       measures_{config.statistics != nullptr},
+      records_values_{config.values == ValueDepth::kMost},
       persistent_store_{config.kept},
       batch_{sink},
       stepper_{process, *this, std::make_unique<cache::FileWatch>()},
@@ -109,6 +110,7 @@ CacheSource::~CacheSource() {
   sums_->branches += log_.counts().branches;
   sums_->instructions += log_.counts().instructions + stepper_.instructions();
   sums_->log_bytes += log_.entries_seen() * sizeof(std::uint32_t);
+  sums_->values += log_.values_seen();
   sums_->full_logs += log_.full_logs();
   sums_->stepped += stepper_.instructions();
   counts_.add_to(*sums_);
@@ -157,7 +159,7 @@ bool CacheSource::set_up(Thread& thread) {
     disable_thread(std::move(why));
     return false;
   }
-  auto space = cache::CacheSpace::of(thread, sums_, persistent_store_);
+  auto space = cache::CacheSpace::of(thread, sums_, persistent_store_, records_values_);
   if (!space) return failed(space.error());
   if (const auto taken = part_.take(std::move(*space), thread); !taken) {
     return failed(taken.error());
@@ -238,6 +240,7 @@ Result<void> CacheSource::go_natively(Thread& thread, const SourceResume& how) {
     if (regs && arch::cpu::is_syscall(process_.insn_bytes(regs->pc()))) {
       if (process_.cache_space) write_guard_.begin_call(thread, *regs);
       calls_.begin(thread, *regs, how, part_ ? &part_.memory() : nullptr);
+      if (records_values_) add_facts(call_facts_.begin(*regs));
     }
   }
   if (how.signal != 0 && how.signal != SIGSTOP) write_guard_.begin_delivery(thread);
@@ -273,6 +276,7 @@ StopVerdict CacheSource::on_stop(Thread& thread, const WaitStatus& status) {
     drop_space();  // its memory went with the old program
     write_guard_.forget();
     calls_.forget();
+    call_facts_.forget();
     handler_return_.forget();
     cache::leave_space(process_);
     if (process_.isa() != arch::Isa::kAmd64) (void)process_.address_limit.lower(process_.pid());
@@ -282,6 +286,7 @@ StopVerdict CacheSource::on_stop(Thread& thread, const WaitStatus& status) {
   }
   if (part_.inside()) return cache_stop(thread, status);
   (void)thread.user_regs();  // all of them are wanted in a moment: one request instead of two
+  if (records_values_) add_facts(call_facts_.end(thread));
   write_guard_.end_call();
   calls_.end(thread);
   stepper_.end_call(thread);
@@ -328,6 +333,8 @@ StopVerdict CacheSource::cache_stop(Thread& thread, const WaitStatus& status) {
       if (forced.fault_at(thread) && forced.take_fault(thread)) return miss(thread);
     } else if (forced.is_full_log(thread) && guard_hit(thread)) {
       return StopVerdict::kResumed;
+    } else if (log_.values() != nullptr && values_full(thread)) {
+      return StopVerdict::kResumed;
     }
   }
   if (const auto verdict = write_hit(thread, status)) return *verdict;
@@ -366,6 +373,26 @@ bool CacheSource::guard_hit(Thread& thread) {
   }
   if (log_.keeps_all()) hand_on();
   return true;
+}
+
+bool CacheSource::values_full(Thread& thread) {
+  cache::ValueLog& values = *log_.values();
+  const cache::ForcedSignals forced = part_.forced_signals();
+  auto regs = thread.user_regs();
+  if (!regs || !forced.is_full_values(thread, values.next(), values.end())) return false;
+  const auto place = part_.space().code().locate(regs->pc());
+  if (!place || place->kind != cache::CodePlace::Kind::kBlock) return false;
+  const bool r10_live = (place->map_entry.flags & translate::kR10Live) != 0;
+  const UserReg pointer = r10_live ? UserReg::kR11 : UserReg::kR10;
+  if ((*regs)[pointer] != values.next().value() || !forced.take_fault(thread)) return false;
+  (*regs)[pointer] = log_.renew_values().value();
+  if (!thread.set_user_regs(*regs)) return false;
+  (void)thread.run(RunRequest::kContinue, 0);
+  return true;
+}
+
+void CacheSource::add_facts(const std::vector<decoder::ValueFact>& facts) {
+  if (log_.is_open()) log_.add_facts(facts);
 }
 
 void CacheSource::push(const decoder::Record& record) {
@@ -465,11 +492,21 @@ Result<void> CacheSource::leave(Thread& thread) {
   at_insn_ = cache::is_before_insn(place, native);
   const auto taken_back =
       cache::take_back_refused_branch(process_, part_.space().code(), part_.memory(), native);
-  take_log(native.log);
+  const auto& points = part_.space().code().exits()->values();
+  std::size_t left = 0;
   if (taken_back) {
-    log_.add_passed(taken_back->block, taken_back->block.branches.size());
+    const auto entries = part_.memory().entries(native.log + translate::kLogEntryBytes);
+    if (!entries.empty()) left = points.before_exit(entries.back());
   } else if (place && (native.flags & translate::kCommitted) == 0) {
-    log_.add_passed(place->logged, place->map_entry.passed);
+    left = place->values;
+  }
+  take_log(native.log);
+  if (place) log_.end_values(left);
+  if (taken_back) {
+    log_.add_passed(taken_back->block, taken_back->block.branches.size(), taken_back->block_number,
+                    left);
+  } else if (place && (native.flags & translate::kCommitted) == 0) {
+    log_.add_passed(place->logged, place->map_entry.passed, place->number, left);
   } else {
     log_.add_arrival(native.pc);
   }

@@ -10,11 +10,13 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "arch/cpu/registers.hpp"
 #include "arch/cpu/translator.hpp"
 #include "decoder/cachelog/cache_log.hpp"
 #include "ptrace/codecache/recorder/cache_counts.hpp"
+#include "ptrace/codecache/recorder/call_facts.hpp"
 #include "ptrace/codecache/recorder/call_interceptor.hpp"
 #include "ptrace/codecache/recorder/code_write_guard.hpp"
 #include "ptrace/codecache/recorder/handler_return.hpp"
@@ -109,6 +111,10 @@ class CacheSource final : public BranchSource, private StepperUser {
   cache::MissAnswer find_next(Thread& thread, TraceeAddr log);
   /// Handles a full log.
   bool guard_hit(Thread& thread);
+  /// Handles a stop because the memory for values is full; returns false for other stops.
+  bool values_full(Thread& thread);
+  /// Adds recorded values at the present place.
+  void add_facts(const std::vector<decoder::ValueFact>& facts);
   /// Restores native registers and takes the log.
   Result<void> leave(Thread& thread);
 
@@ -116,6 +122,7 @@ class CacheSource final : public BranchSource, private StepperUser {
   bool drops_undecoded_;
   std::shared_ptr<SourceStatistics> sums_;  ///< Never null.
   bool measures_;                           ///< Statistics are wanted.
+  bool records_values_;
   std::shared_ptr<cache::PersistentStore> persistent_store_;
   RecordBatch batch_;
   Stepper stepper_;
@@ -125,6 +132,7 @@ class CacheSource final : public BranchSource, private StepperUser {
   cache::CallInterceptor calls_;
   cache::CodeWriteGuard write_guard_;
   cache::HandlerReturn handler_return_;
+  cache::CallFacts call_facts_;
   bool at_insn_ = false;  ///< leave() found the thread before an instruction.
   std::string why_stepping_;
   cache::CacheCounts counts_;

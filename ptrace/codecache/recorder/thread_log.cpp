@@ -38,13 +38,18 @@ void ThreadLog::open(CacheSpace& space, std::size_t slot, ThreadMemory& memory) 
     log.begin = log.begin + unused;
     use(log);
   }
+  if (space.code().records_values()) {
+    values_ = std::make_unique<ValueLog>(memory, space.memory().values().ranges(slot));
+  }
   begin();
 }
 
 void ThreadLog::close() {
   seen_before_ = entries_seen();
+  values_before_ = values_seen();
   log_.reset();
   busy_log_.reset();
+  values_.reset();
   space_ = nullptr;
   memory_ = nullptr;
 }
@@ -56,6 +61,7 @@ void ThreadLog::begin() {
 }
 
 void ThreadLog::take(TraceeAddr log) {
+  if (values_) values_->take(log_->values());
   const auto all = memory_->entries(log);
   take_entries(all.subspan(std::min(taken_, all.size())));
   if (busy_log_) {
@@ -134,12 +140,27 @@ void ThreadLog::add_record(const decoder::Record& record) {
   bound_undecoded();
 }
 
-void ThreadLog::add_passed(const decoder::BlockView& block, std::size_t passed) {
+void ThreadLog::add_passed(const decoder::BlockView& block, std::size_t passed,
+                           std::uint32_t number, std::size_t values) {
+  const auto points = space_->code().exits()->values().of_block(number);
+  std::vector<decoder::ValueFact> facts;
+  std::size_t next = 0;
+  const auto add_facts = [&](std::size_t branches) {
+    facts.clear();
+    for (; next < std::min(values, points.size()) && points[next].passed == branches; ++next) {
+      const auto value = log_->values().at(log_->values().end() - values + next);
+      if (!value) continue;
+      facts.push_back({.pc = block.at(points[next].pc), .value = *value, .reg = points[next].reg});
+    }
+    log_->add_facts(facts);
+  };
   log_->add_arrival(block.start);
+  add_facts(0);
   for (std::size_t i = 0; i < passed; ++i) {
     const auto [from, to] = block.branch(i);
     log_->add_record(decoder::branch(from, to));
     ++counts_.branches;
+    add_facts(i + 1);
   }
 }
 
@@ -158,6 +179,7 @@ void ThreadLog::clear() {
 std::unique_ptr<decoder::CacheLog> ThreadLog::release() {
   if (!log_ || streams_) return nullptr;
   seen_before_ = entries_seen();
+  values_before_ = values_seen();
   return std::exchange(log_, std::make_unique<decoder::CacheLog>(space_->code().exits(), 0));
 }
 

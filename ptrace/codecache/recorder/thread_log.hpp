@@ -12,6 +12,7 @@
 #include "arch/base/address.hpp"
 #include "decoder/cachelog/cache_log.hpp"
 #include "ptrace/codecache/memory/cache_memory.hpp"
+#include "ptrace/codecache/recorder/value_log.hpp"
 #include "ptrace/codecache/space/busy_log.hpp"
 
 namespace backtrail::tracee {
@@ -66,8 +67,21 @@ class ThreadLog {
   void add_record(const decoder::Record& record);
   /// Adds that the thread is at `at`, the target of an indirect branch that was taken last.
   void add_arrival(TraceeAddr at) { log_->add_arrival(at); }
-  /// Adds the first `passed` branches of a superblock that was not left by an exit.
-  void add_passed(const decoder::BlockView& block, std::size_t passed);
+  /// Adds the first `passed` branches of a superblock that was not left by an exit, and the first
+  /// `values` of the values that the superblock with that number records.
+  void add_passed(const decoder::BlockView& block, std::size_t passed, std::uint32_t number,
+                  std::size_t values);
+  /// Null unless the thread records values.
+  [[nodiscard]] ValueLog* values() { return values_.get(); }
+  /// Call when the memory for values is full: the thread goes on in the memory that is returned.
+  TraceeAddr renew_values() { return values_->go_on(log_->values()); }
+  /// Call after take() when the thread leaves translated code. The newest `left` values belong to a
+  /// superblock that was not left by an exit.
+  void end_values(std::size_t left) {
+    if (values_) log_->end_values(left);
+  }
+  /// Adds recorded values at the present place.
+  void add_facts(std::span<const decoder::ValueFact> facts) { log_->add_facts(facts); }
 
   // These have no effect while the log is closed.
 
@@ -93,6 +107,9 @@ class ThreadLog {
   [[nodiscard]] std::size_t taken() const { return taken_; }
   // Totals over all logs. Branches and instructions are counted for Options::statistics only.
   [[nodiscard]] std::uint64_t entries_seen() const;
+  [[nodiscard]] std::uint64_t values_seen() const {
+    return values_before_ + (values_ ? log_->values().end() : 0);
+  }
   [[nodiscard]] std::uint64_t full_logs() const { return full_logs_; }
   [[nodiscard]] const decoder::LogCounts& counts() const { return counts_; }
 
@@ -111,12 +128,14 @@ class ThreadLog {
   ThreadMemory* memory_ = nullptr;
   std::size_t slot_ = 0;
   std::unique_ptr<BusyLog> busy_log_;  ///< Owns memory that log_ may refer to.
+  std::unique_ptr<ValueLog> values_;   ///< As busy_log_.
   std::unique_ptr<decoder::CacheLog> log_;
   bool streams_ = false;   ///< Every record is kept.
   bool is_blank_ = false;  ///< The log was blanked, so unwritten entries can be told.
   std::size_t taken_ = 0;
   std::uint64_t full_logs_ = 0;
-  std::uint64_t seen_before_ = 0;  ///< Entries of logs that were closed or released.
+  std::uint64_t seen_before_ = 0;    ///< Entries of logs that were closed or released.
+  std::uint64_t values_before_ = 0;  ///< Values of such logs.
   decoder::LogCounts counts_;
 };
 

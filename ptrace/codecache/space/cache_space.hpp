@@ -40,7 +40,8 @@ class CacheSpace {
   /// Errors: those of CacheMemory::create(); kUnsupported if translated code must not run.
   static Result<std::shared_ptr<CacheSpace>> of(Thread& thread,
                                                 std::shared_ptr<SourceStatistics> sums,
-                                                std::shared_ptr<PersistentStore> store);
+                                                std::shared_ptr<PersistentStore> store,
+                                                bool records_values);
   ~CacheSpace();
   CacheSpace(const CacheSpace&) = delete;
   CacheSpace& operator=(const CacheSpace&) = delete;

@@ -153,6 +153,7 @@ std::variant<TraceeAddr, translate::UntranslatableReason> CodeCache::make(Tracee
         {logged, exit.from, exit.to, exit.passed, logged_kind(exit.kind), exit.executed});
     exit_links_.add(exit, offset);
   }
+  values_.add(logged, made, *exits_);
   CodeBlock block{.start = start,
                   .offset = static_cast<std::uint32_t>(offset),
                   .logged = logged,
@@ -230,7 +231,11 @@ std::optional<CodePlace> CodeCache::locate(TraceeAddr address) const {
   if (block == nullptr) return std::nullopt;
   const auto map_entry = superblocks_.map_entry(*block, offset - block->offset);
   if (!map_entry) return std::nullopt;
-  return CodePlace{.map_entry = *map_entry, .logged = exits_->block(block->logged)};
+  const auto within = static_cast<std::uint32_t>(offset - block->offset);
+  return CodePlace{.map_entry = *map_entry,
+                   .logged = exits_->block(block->logged),
+                   .number = block->logged,
+                   .values = values_.count_at(block->logged, within, *map_entry)};
 }
 
 // --- dropping -------------------------------------------------------------------------------

@@ -26,6 +26,7 @@
 #include "ptrace/codecache/translation/likely_targets.hpp"
 #include "ptrace/codecache/translation/loaded_code.hpp"
 #include "ptrace/codecache/translation/loaded_links.hpp"
+#include "ptrace/codecache/translation/recorded_values.hpp"
 #include "ptrace/codecache/translation/superblock_maker.hpp"
 #include "ptrace/codecache/translation/superblocks.hpp"
 
@@ -39,6 +40,8 @@ struct CodePlace {
   Kind kind = Kind::kBlock;  ///< A superblock, the dispatch stub, or the stub after rt_sigreturn.
   translate::PcMapEntry map_entry{};  ///< Where the program's state is; not kReturned.
   decoder::BlockView logged{};        ///< The superblock; kBlock only.
+  std::uint32_t number = 0;           ///< Its number in the ExitTable.
+  std::size_t values = 0;             ///< How many of its values are recorded before this place.
   bool registers_saved = false;  ///< kMiss only: the thread's slots hold all registers used there.
 };
 
@@ -123,6 +126,9 @@ class CodeCache {
   /// changed. Returns false if that is not possible: clear() must be called then.
   bool renew_calls();
 
+  /// Makes superblocks record values from now on; none must have been made or loaded.
+  void record_values() { maker_.record_values(); }
+  [[nodiscard]] bool records_values() const { return maker_.records_values(); }
   /// Returns the meaning of an address; nullopt if it is not in translated code.
   [[nodiscard]] std::optional<CodePlace> locate(TraceeAddr address) const;
   /// Returns the pc of a thread that stopped by the dispatch stub's trap.
@@ -205,6 +211,7 @@ class CodeCache {
   std::shared_ptr<decoder::ExitTable> exits_;
   CodeLinks links_;
   Superblocks superblocks_;
+  RecordedValues values_;
   ExitLinks exit_links_;
   IndirectBranchTable indirect_;
   LoadedLinks loaded_links_;

@@ -56,6 +56,9 @@ class SuperblockMaker {
 
   /// Puts the next translation at this code offset or, for alignment, just after it.
   void go_on_at(std::uint64_t offset) { used_ = begin_ = offset; }
+  /// Makes superblocks record values from now on.
+  void record_values() { records_values_ = true; }
+  [[nodiscard]] bool records_values() const { return records_values_; }
   /// Makes no more plain superblocks.
   void end_plain() { plain_ = false; }
   /// Returns true if a superblock that starts there is plain.
@@ -105,7 +108,8 @@ class SuperblockMaker {
   bool plain_ = true;
   bool all_plain_ = false;
   bool plain_now_ = false;  ///< The superblock that is being made, or was made last, is plain.
-  bool checked_ = false;    ///< The superblock that is being made is a checked one.
+  bool records_values_ = false;
+  bool checked_ = false;  ///< The superblock that is being made is a checked one.
   std::uint64_t limit_ = kTranslationBytes;
   std::uint64_t begin_ = 0;  ///< Where the code made here begins.
   std::uint64_t used_ = 0;

@@ -24,6 +24,13 @@ class Collector : public TraceConsumer {
     pins.emplace_back(pin_id(mark), all.size() + static_cast<std::size_t>(mark.cpu));
   }
   std::vector<Record> all;
+  void consume_facts(std::span<const ValueFact> facts) override {
+    for (ValueFact fact : facts) {
+      fact.record = all.size() - 1 - fact.record;
+      values.push_back(fact);
+    }
+  }
+  std::vector<ValueFact> values;  ///< By the numbers of their records.
   /// Sentinel ids, each with the number of records before it.
   std::vector<std::pair<std::uint64_t, std::size_t>> pins;
 };
@@ -319,6 +326,77 @@ TEST_F(CacheLogTest, OnlyWhatIsKeptIsCopied) {
   EXPECT_EQ(log.numbers_dropped(), many.size() + 1 - 128UL * 1024);
   const std::vector<Record> expected{gap(GapReason::kOverflow, TraceeAddr{}, 0x300_ta)};
   EXPECT_EQ(drained(log), expected);
+}
+
+/// A records a value before its jump and one after it, of which the call's exit comes after both
+/// and the return's after the first; B records one.
+class RecordedValuesTest : public CacheLogTest {
+ protected:
+  RecordedValuesTest() {
+    const std::array<LoggedValue, 2> of_a{LoggedValue{.pc = 4, .passed = 0, .reg = 1},
+                                          LoggedValue{.pc = 0x102, .passed = 1, .reg = 2}};
+    const std::array<LoggedValue, 1> of_b{LoggedValue{.pc = 8, .passed = 0, .reg = 3}};
+    exits_->values().add_block(0, of_a);
+    exits_->values().add_block(1, of_b);
+    exits_->values().add_exit(0, 2);
+    exits_->values().add_exit(1, 1);
+    exits_->values().add_exit(2, 1);
+    for (std::size_t i = 0; i < memory_.size(); ++i) memory_.at(i) = 10 + i;
+  }
+  Collector drain(CacheLog& log) {
+    Collector collector;
+    collector.all.push_back(gap(GapReason::kStart, 0_ta, 0x100_ta));
+    log.drain(collector);
+    return collector;
+  }
+  std::array<std::uint64_t, 8> memory_{};
+};
+
+TEST_F(RecordedValuesTest, TheyArePlacedByTheEntriesThatTheyCameBefore) {
+  CacheLog log{exits_, 1};
+  // A, by the call; B, which falls through; A again, by the return.
+  log.add_entries(std::array<std::uint32_t, 3>{0, 2, 1});
+  log.values().hold(std::span{memory_}.first(4));
+  log.end_values(0);
+  log.add_arrival(0x500_ta);
+  const Collector found = drain(log);
+  const std::vector<ValueFact> expected{
+      {0, 0x104_ta, 10, 1}, {1, 0x202_ta, 11, 2}, {2, 0x308_ta, 12, 3}, {2, 0x104_ta, 13, 1}};
+  EXPECT_EQ(found.values, expected);
+}
+
+TEST_F(RecordedValuesTest, FewerThanTheEntriesStandForAreNotUsed) {
+  CacheLog log{exits_, 1};
+  log.add_entries(std::array<std::uint32_t, 2>{0, 2});
+  log.values().hold(std::span{memory_}.first(2));
+  log.end_values(0);
+  EXPECT_TRUE(drain(log).values.empty());
+}
+
+TEST_F(RecordedValuesTest, WithoutAnAnchorNothingIsKnown) {
+  CacheLog log{exits_, 1};
+  log.add_entries(std::array<std::uint32_t, 1>{0});
+  log.values().hold(std::span{memory_}.first(2));
+  EXPECT_TRUE(drain(log).values.empty());
+}
+
+TEST_F(RecordedValuesTest, FactsOfStopsAreInTheirPlaces) {
+  CacheLog log{exits_, 1};
+  log.add_entries(std::array<std::uint32_t, 1>{0});
+  log.values().hold(std::span{memory_}.first(3));
+  // The thread stopped in B, which had recorded its value.
+  log.end_values(1);
+  log.add_arrival(0x300_ta);
+  const ValueFact of_b{.pc = 0x308_ta, .value = 12, .reg = 3};
+  log.add_facts({&of_b, 1});
+  log.add_record(branch(0x310_ta, 0x300_ta));
+  log.add_entries(std::array<std::uint32_t, 1>{2});
+  log.values().hold(std::span{memory_}.subspan(3, 1));
+  log.end_values(0);
+  const Collector found = drain(log);
+  const std::vector<ValueFact> expected{
+      {0, 0x104_ta, 10, 1}, {1, 0x202_ta, 11, 2}, {2, 0x308_ta, 12, 3}, {3, 0x308_ta, 13, 3}};
+  EXPECT_EQ(found.values, expected);
 }
 
 }  // namespace

@@ -330,6 +330,28 @@ TEST(ValuesRules, ContradictionsShowThatNothingIsUnderstood) {
   EXPECT_EQ(solved.reg(0, kR8).mask, 0U);
 }
 
+TEST(ValuesRules, ARecordedValueIsKnownBeforeItsStep) {
+  Program p;
+  p.run({0x48, 0x8b, 0x18});  // mov (%rax), %rbx
+  p.run({0x90});
+  p.run({0x48, 0x31, 0xdb});  // xor %rbx, %rbx
+  p.window.facts.push_back({.step = 1, .slot = cpu::kRbx, .value = 0x1234});
+  const SolvedWindow solved = p.solve();
+  EXPECT_TRUE(solved.consistent());
+  EXPECT_EQ(solved.reg(0, cpu::kRbx).mask, 0U);
+  EXPECT_TRUE(solved.reg(2, cpu::kRbx).all());
+  EXPECT_EQ(solved.reg(2, cpu::kRbx).value, 0x1234U);
+}
+
+TEST(ValuesRules, ARecordedValueThatCannotBeIsAContradiction) {
+  Program p;
+  p.run({0x48, 0xc7, 0xc3, 0x03, 0x00, 0x00, 0x00});  // mov $3, %rbx
+  p.run({0x90});
+  p.run({0x48, 0x31, 0xdb});  // xor %rbx, %rbx
+  p.window.facts.push_back({.step = 1, .slot = cpu::kRbx, .value = 4});
+  EXPECT_FALSE(p.solve().consistent());
+}
+
 /// A call whose callee changes rbx and returns to `next`.
 struct WithCall : Program {
   WithCall(TraceeAddr next, FrameLinks links) {

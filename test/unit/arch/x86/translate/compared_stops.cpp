@@ -107,12 +107,30 @@ std::optional<std::size_t> ComparedStops::find(const Stop& stop) const {
   return std::nullopt;
 }
 
+bool ComparedStops::has_recorded(const TranslatedRun& run, std::uint32_t offset,
+                                 const ProgramState& program) {
+  const Superblock& block = run.current();
+  const auto values = run.values();
+  if ((program.flags & kCommitted) != 0) return values.size() == run.exit_logged().values;
+  const std::size_t count =
+      values_recorded(block.values, block.side_exits_at, offset, block.entry_at(offset));
+  if (values.size() != count) return false;
+  // A repeated instruction changes its registers as it goes on.
+  for (; values_seen_ < count; ++values_seen_) {
+    const ValuePoint& point = block.values[values_seen_];
+    const bool is_here = point.pc == program.pc && point.passed == block.entry_at(offset).passed;
+    if (!is_here || program.regs[kGeneral.at(point.reg)] != values[values_seen_]) return false;
+  }
+  return true;
+}
+
 void ComparedStops::compare(const TranslatedRun& run, TraceeAddr pc, const MachineState& state) {
   if (!difference_.empty()) return;
   const Superblock& block = run.current();
   if (run.superblocks() != superblock_) {
     superblock_ = run.superblocks();
     taken_before_ = native_[at_].taken;
+    values_seen_ = 0;
   }
   const std::uint64_t offset = pc - block.address;
   if (offset >= block.code.size()) return;  // Execution is leaving the superblock.
@@ -134,6 +152,10 @@ void ComparedStops::compare(const TranslatedRun& run, TraceeAddr pc, const Machi
     const Exit& exit = run.exit_logged();
     const bool branched = exit.kind == ExitKind::kDirect || exit.kind == ExitKind::kIndirect;
     stop.taken = taken_before_ + exit.passed + (branched ? 1 : 0);
+  }
+  if (!ib_entry && !has_recorded(run, static_cast<std::uint32_t>(offset), program)) {
+    difference_ = "the recorded values, " + describe(run, pc, stop);
+    return;
   }
   if (program.log != run.log_begin() + (logged ? kLogEntryBytes : 0)) {
     difference_ = "the log, " + describe(run, pc, stop);
@@ -185,6 +207,7 @@ std::string ComparedStops::differences(TranslatedRun& run, const CodeSource& sou
   difference_.clear();
   superblock_ = run.superblocks();
   taken_before_ = 0;
+  values_seen_ = 0;
   const Stepped stepped{{run.code_range()},
                         [&](TraceeAddr pc, const MachineState& state) { compare(run, pc, state); }};
   const auto after = run.run(source, program_.begin, program_.end, program_.before, shape);

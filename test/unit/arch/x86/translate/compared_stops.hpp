@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "arch/x86/translate/program_state.hpp"
 #include "test/unit/arch/x86/translate/translated_run.hpp"
 
 namespace backtrail::arch::x86::translate {
@@ -51,6 +52,10 @@ class ComparedStops {
   void compare(const TranslatedRun& run, TraceeAddr pc, const MachineState& state);
   /// Returns the index of a matching native stop from the current one on; nullopt if there is none.
   [[nodiscard]] std::optional<std::size_t> find(const Stop& stop) const;
+  /// Returns false if the values recorded until now are not those of the superblock's points, or
+  /// a new one is not the program's.
+  [[nodiscard]] bool has_recorded(const TranslatedRun& run, std::uint32_t offset,
+                                  const ProgramState& program);
   [[nodiscard]] std::string describe(const TranslatedRun& run, TraceeAddr pc,
                                      const Stop& stop) const;
 
@@ -63,6 +68,7 @@ class ComparedStops {
   std::string difference_;
   std::uint64_t taken_before_ = 0;  ///< Branches taken before the start pc of the superblock.
   std::size_t superblock_ = 0;
+  std::size_t values_seen_ = 0;  ///< Number of the superblock's values seen.
 };
 
 }  // namespace backtrail::arch::x86::translate

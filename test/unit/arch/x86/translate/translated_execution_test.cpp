@@ -225,7 +225,13 @@ INSTANTIATE_TEST_SUITE_P(
         Place{"FarMakingCalls", false, {.system_calls = &harmless_calls()}},
         Place{"CheckedMakingCalls",
               true,
-              {.checked = true, .system_calls = &harmless_calls(), .lands = true}}),
+              {.checked = true, .system_calls = &harmless_calls(), .lands = true}},
+        Place{"RecordingValues", true, {.lands = true, .records_values = true}},
+        Place{"FarRecordingValues", false, {.records_values = true}},
+        Place{"CheckedRecordingValues", true, {.checked = true, .records_values = true}},
+        Place{"RecordingValuesOfCalls",
+              true,
+              {.system_calls = &harmless_calls(), .lands = true, .records_values = true}}),
     [](const auto& test) { return test.param.name; });
 
 }  // namespace

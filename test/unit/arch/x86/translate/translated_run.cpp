@@ -26,6 +26,7 @@ constexpr std::size_t kCodeBytes = 1UL << 20;
 constexpr std::size_t kReturnedAt = 16;
 constexpr std::size_t kMissBytes = 128;
 constexpr std::size_t kLogEntries = 4096;
+constexpr std::size_t kValues = 4096;
 constexpr int kMostSuperblocks = 2000;
 constexpr std::size_t kRcx = 1;
 constexpr std::size_t kR10 = 10;
@@ -189,7 +190,10 @@ TraceeAddr Pages::address() const {
 }
 
 TranslatedRun::TranslatedRun()
-    : code_{kCodeBytes, true}, table_{kEntryTableBytes + kPolicyBytes, true}, log_(kLogEntries) {
+    : code_{kCodeBytes, true},
+      table_{kEntryTableBytes + kPolicyBytes, true},
+      log_(kLogEntries),
+      values_(kValues) {
   write_far_jump(code_.bytes(), std::bit_cast<std::uintptr_t>(&bt_test_leave));
   const DispatchStub routine = make_dispatch_stub(code_.address());
   const auto returned = std::span{routine.code}.subspan(routine.returned_at);
@@ -202,6 +206,11 @@ TranslatedRun::TranslatedRun()
   }
   const std::uint32_t mask = kTableEntries - 1;
   std::memcpy(policy().data() + static_cast<std::size_t>(Policy::kIndexMask), &mask, sizeof mask);
+}
+
+std::span<const std::uint64_t> TranslatedRun::values() const {
+  const std::uint64_t bytes = slot(Slot::kValues) - std::bit_cast<std::uintptr_t>(values_.data());
+  return std::span{values_}.first(bytes / sizeof(std::uint64_t));
 }
 
 void TranslatedRun::expect_left(UntranslatableReason why, const Shape& shape) {
@@ -223,6 +232,7 @@ std::optional<TraceeAddr> TranslatedRun::translate_at(const CodeSource& code, Tr
   options.inline_system_calls = shape.system_calls;
   options.ib_entry_test = shape.ib_entry_test;
   options.table_index = shape.table_index;
+  options.records_values = shape.records_values;
   if (lands) options.conflict = code_.address();
   const auto result = translate(code, start, options);
   const auto* block = std::get_if<Superblock>(&result);
@@ -291,6 +301,7 @@ std::optional<MachineState> TranslatedRun::run(const CodeSource& code, TraceeAdd
     }
     const auto log = std::bit_cast<std::uintptr_t>(log_.data());
     thread.state.general[kR11] = log;
+    slot(Slot::kValues) = std::bit_cast<std::uintptr_t>(values_.data());
     if (lands) expect_conflict(*entry, start);
     if (shape.checked) expect_stale(*entry);
     enter(*entry);
@@ -305,6 +316,7 @@ std::optional<MachineState> TranslatedRun::run(const CodeSource& code, TraceeAdd
     }
     const Exit& exit = exits_[log_[0]];
     EXPECT_NE(exit.kind, ExitKind::kStale);
+    EXPECT_EQ(values().size(), exit.values);
     // The program continues after a failed call.
     if (exit.kind == ExitKind::kUntranslatable &&
         exit.reason != UntranslatableReason::kFailedCall) {

@@ -82,6 +82,7 @@ class TranslatedRun {
     IbEntryTest ib_entry_test = IbEntryTest::kLoop;
     TableIndex table_index = TableIndex::kLow16;
     bool saves_memory = false;
+    bool records_values = false;
   };
   /// Returns the state at `end`; nullopt if some of the code was untranslatable. `code` is the
   /// translator's view of the program.
@@ -108,6 +109,8 @@ class TranslatedRun {
   [[nodiscard]] TraceeAddr log_begin() const {
     return TraceeAddr{std::bit_cast<std::uintptr_t>(log_.data())};
   }
+  /// The values recorded since the present superblock was entered.
+  [[nodiscard]] std::span<const std::uint64_t> values() const;
   [[nodiscard]] const Exit& exit_logged() const { return exits_.at(log_[0]); }
   /// Target of a transfer that reaches an indirect-branch entry of another place.
   [[nodiscard]] std::optional<TraceeAddr> wrong_target() const { return wrong_target_; }
@@ -130,6 +133,7 @@ class TranslatedRun {
   std::optional<TraceeAddr> wrong_target_;
   std::vector<Exit> exits_;
   std::vector<std::uint32_t> log_;
+  std::vector<std::uint64_t> values_;
   std::map<TraceeAddr, TraceeAddr> taken_;
 };
 

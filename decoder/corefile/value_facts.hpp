@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// Stores recorded values in blocks of a crash file.
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+#include "arch/base/result.hpp"
+#include "decoder/trace/value_fact.hpp"
+
+namespace backtrail::decoder {
+
+inline constexpr std::uint32_t kFactsVersion = 1;
+/// Most facts in a block; readers refuse more.
+inline constexpr std::size_t kBlockFacts = 16384;
+
+/// Appends blocks with the facts of thread `tid`, which are sorted by their records. Numbers of
+/// records in the file are `shift` less; facts of earlier records are left out.
+void append_facts(std::uint32_t tid, const std::deque<ValueFact>& facts, std::uint64_t shift,
+                  std::vector<std::uint8_t>& out);
+
+struct TraceBlock;
+/// Appends the facts of a block to `out`. Error kMalformed: damaged, of an unknown version, or not
+/// after those in `out`; `out` is then unchanged.
+Result<void> decode_facts(const TraceBlock& block, std::vector<ValueFact>& out);
+
+}  // namespace backtrail::decoder

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// A value that was recorded while the program ran.
+
+#include <cstdint>
+
+#include "arch/base/address.hpp"
+
+namespace backtrail::decoder {
+
+/// Before the instruction at `pc`, register `reg` had the value.
+struct ValueFact {
+  /// The record that the place follows, with no other record in between. As passed to a consumer,
+  /// it is counted backwards: 0 is the newest record that the consumer has received. Elsewhere it
+  /// is the record's number.
+  std::uint64_t record = 0;
+  TraceeAddr pc;
+  std::uint64_t value = 0;
+  std::uint8_t reg = 0;  ///< A general register, by its encoding.
+  bool operator==(const ValueFact&) const = default;
+};
+
+}  // namespace backtrail::decoder
