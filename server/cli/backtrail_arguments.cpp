@@ -68,7 +68,7 @@ void add_serve_options(CLI::App& serve, Values& values) {
       })
       ->type_name("KIND");
   serve.add_flag("--from-start", values.serve.from_start,
-                 "Record from the start, to go back (reverse-step) without `record btrace`, which then includes earlier branches");
+                 "Record from the start: `reverse-step` works without `record btrace`");
   CLI::Option* tail =
       serve.add_option("--tail", values.serve.tail.path, "Socket file for `backtrail tail`");
   tail->type_name("PATH");

@@ -65,7 +65,7 @@ TEST_P(LivePastBySource, ShowsVariablesAndRunsOn) {
   EXPECT_THAT(gdb.run("reverse-next"), HasSubstr("rest(sum"));
   EXPECT_THAT(gdb.run("continue"), at_an_end());
   EXPECT_THAT(gdb.run("continue"), HasSubstr("exited normally"));
-  // The program does nothing twice.
+  // The output came once.
   EXPECT_EQ(count(gdb.server_output(), "the sum is 15"), 1);
 }
 
