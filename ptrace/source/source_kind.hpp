@@ -32,7 +32,7 @@ class PersistentStore;
 
 /// The values that a source records besides branches.
 enum class ValueDepth : std::uint8_t {
-  kFree,  ///< It records none.
+  kFree,  ///< Branches alone.
   /// The registers that form the addresses of stores, and the numbers, arguments and results of
   /// system calls. The cache source can.
   kMost,
