@@ -299,7 +299,8 @@ void TruthRun::add_facts(std::size_t step, std::size_t begin, std::vector<Fact>&
   const std::size_t got = peek(pc.value(), bytes.data(), bytes.size());
   const auto insn = translate::decode_source(pc, std::span{bytes}.first(got));
   if (insn.kind == translate::InsnClass::kSystemCall) {
-    for (const Slot slot : {0, 7, 6, 2, 10, 8, 9}) add(step, slot);
+    constexpr std::array<Slot, 7> kNumberAndArguments{0, 7, 6, 2, 10, 8, 9};
+    for (const Slot slot : kNumberAndArguments) add(step, slot);
     if (!is_handler_return) add(step + 1, 0);
     return;
   }
