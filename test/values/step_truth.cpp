@@ -39,8 +39,7 @@ const ZydisDecoder& decoder() {
 
 }  // namespace
 
-TruthRun::TruthRun(const std::vector<std::string>& command, const TruthOptions& options)
-    : records_values_{options.records_values} {
+TruthRun::TruthRun(const std::vector<std::string>& command, const TruthOptions& options) {
   start(command, options.from_trap);
   if (ok()) run(options);
   if (ok()) read_mappings();

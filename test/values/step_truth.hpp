@@ -33,8 +33,6 @@ struct TruthOptions {
   std::size_t most_steps = 110'000;
   /// Stops after that number of steps; 0 for the end of the program.
   std::size_t stop_after = 0;
-  /// Windows have the values that a recorder would record (TranslateOptions::records_values).
-  bool records_values = false;
   /// Runs freely to the first SIGTRAP and begins there.
   bool from_trap = false;
 };
@@ -52,6 +50,9 @@ class TruthRun final : public CodeReader, public EndState {
 
   [[nodiscard]] const std::vector<Step>& steps() const { return steps_; }
   [[nodiscard]] Window window(std::size_t begin, std::size_t end) const;
+  /// Says whether windows have the values that a recorder would record
+  /// (TranslateOptions::records_values); at first they have none.
+  void set_records_values(bool on) { records_values_ = on; }
   /// Returns the true value of a register before a step; position steps().size() is the end.
   [[nodiscard]] std::uint64_t reg_at(std::size_t position, Slot slot) const;
   [[nodiscard]] const std::vector<MemorySample>& samples() const { return samples_; }

@@ -17,6 +17,7 @@ using namespace backtrail::decoder::values;
 int main(int argc, char** argv) {
   HistoryLimits limits;
   TruthOptions options;
+  bool records_values = false;
   int at = 1;
   for (; at + 1 < argc && argv[at][0] == '-'; at += 2) {
     const std::size_t value = std::strtoull(argv[at + 1], nullptr, 10);
@@ -24,7 +25,7 @@ int main(int argc, char** argv) {
     if (argv[at][1] == 'n') options.stop_after = value;
     if (argv[at][1] == 't') options.from_trap = value != 0;
     if (argv[at][1] == 'l') limits.links = static_cast<FrameLinks>(value);
-    if (argv[at][1] == 'v') options.records_values = value != 0;
+    if (argv[at][1] == 'v') records_values = value != 0;
     if (argv[at][1] == 'k') options.most_steps = value;
   }
   const std::vector<std::string> command(argv + at, argv + argc);
@@ -34,6 +35,7 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "{}\n", run.error());
     return 2;
   }
+  run.set_records_values(records_values);
   if (const char* few = std::getenv("BT_SHOW"))
     show_unknown(run, limits, std::strtoull(few, nullptr, 10));
   const Judgement judgement = judge(run, limits);
