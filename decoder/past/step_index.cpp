@@ -42,10 +42,11 @@ PastPosition StepIndex::place(std::size_t step) {
 
 void StepIndex::add_facts(std::uint64_t block, std::size_t begin, std::size_t end,
                           values::Window& out) {
-  const auto of_block = std::ranges::equal_range(facts_, block, {}, &ValueFact::record);
+  auto next = std::ranges::lower_bound(facts_, block, {}, &ValueFact::record);
   const auto& pcs = timeline_.block(block).pcs;
   std::size_t at = 0;
-  for (const ValueFact& fact : of_block) {
+  for (; next != facts_.end() && next->record == block; ++next) {
+    const ValueFact& fact = *next;
     // Facts are in the order of execution. A place that was not executed is an interrupted one.
     const auto found = std::find(pcs.begin() + static_cast<std::ptrdiff_t>(at), pcs.end(), fact.pc);
     if (found == pcs.end()) continue;
