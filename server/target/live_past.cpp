@@ -90,11 +90,8 @@ bool LivePast::resume(std::span<const ThreadResume> orders) {
   for (const auto& [pid, process] : processes_) {
     for (const pid_t tid : process->past.threads_in_past()) {
       left.push_back(tid);
-      if (std::ranges::any_of(orders, [=](const ThreadResume& order) {
-            return order.thread == ThreadId{pid, tid};
-          })) {
-        continue;
-      }
+      const ThreadId thread{pid, tid};
+      if (std::ranges::find(orders, thread, &ThreadResume::thread) != orders.end()) continue;
       // The debugger goes on believing that such a thread is where it was.
       message_ = fmt::format(
           "Thread {} is in its past: continue it to the end before another one runs alone.\n", tid);
