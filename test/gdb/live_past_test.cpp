@@ -125,7 +125,7 @@ TEST(LivePast, IsUnknownBeforeTheDebuggersOwnChanges) {
   EXPECT_THAT(step_back_into(gdb, "add_up"), HasSubstr("add_up"));
   EXPECT_THAT(gdb.run("output total"), HasSubstr("annot access memory"));
   EXPECT_THAT(gdb.run("continue"), AnyOf(at_an_end(), HasSubstr("Breakpoint 1, worked")));
-  gdb.run_all({"break rest", "continue"});
+  gdb.run_all({"break *rest", "continue"});
   EXPECT_THAT(gdb.run("reverse-stepi"), HasSubstr("main"));
   EXPECT_EQ(gdb.value("total"), "99") << "since the change";
   gdb.run("stepi");
