@@ -123,10 +123,10 @@ TEST_F(PageValues, AreShownStepByStep) {
   EXPECT_EQ(status, 0) << text;
   EXPECT_THAT(text, ContainsRegex("values at counted.c:21: [^\n]*total=26 nowhere=0x0\\*\n"
                                   "values at counted.c:20: [^\n]*total=26\\* nowhere=\\?\n"));
-  EXPECT_THAT(text, ContainsRegex("values at counted.c:9: i=3 sum=26\\* [^\n]*count=4\n"
-                                  "values at counted.c:10: i=3\\* sum=15 [^\n]*count=4\n"
-                                  "values at counted.c:9: i=2 sum=15\\* [^\n]*count=4\n"
-                                  "values at counted.c:10: i=2\\* sum=8 "));
+  // Compilers choose whether the loop's line begins before or after its step.
+  EXPECT_THAT(text, ContainsRegex("values at counted.c:10: i=3\\*? sum=15 [^\n]*count=4\n"
+                                  "values at counted.c:9: i=(2 sum=15\\*|3\\* sum=15) "
+                                  "[^\n]*count=4\nvalues at counted.c:10: i=2\\*? sum=8 "));
 }
 
 }  // namespace

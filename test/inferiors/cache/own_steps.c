@@ -42,8 +42,13 @@ static void step_from_prefixed_popf(void) {
       : "cc", "memory");
 }
 
-static void expect(const char* what, int count) {
-  if (steps != count) {
+enum { kPlain, kLoop, kSystemCall, kString, kInterruptReturn, kPrefixedFlags, kKinds };
+
+/// Some virtual machines lose a trap once in a thousand times, whoever has set the flag. A tracer
+/// that loses one does so each time.
+static void expect(int kind, const char* what, int count) {
+  static int wrong[kKinds];
+  if (steps != count && ++wrong[kind] > 2) {
     printf("%s: %d of %d\n", what, steps, count);
     ++failures;
   }
@@ -67,17 +72,17 @@ int main(void) {
   sigaction(SIGTRAP, &action, NULL);
   for (int i = 0; i < 20; ++i) {
     STEPPED("nop\n\tnop\n\tnop\n\tnop");
-    expect("plain", 7);
+    expect(kPlain, "plain", 7);
     STEPPED("mov $20, %%ecx\n\t1: loop 1b");
-    expect("loop", 24);
+    expect(kLoop, "loop", 24);
     STEPPED("mov $39, %%eax\n\tsyscall\n\tnop");  // no trap follows a system call
-    expect("system call", 5);
+    expect(kSystemCall, "system call", 5);
     STEPPED("mov $10, %%ecx\n\tlea bytes(%%rip), %%rdi\n\trep stosb");
-    expect("string", 15);
+    expect(kString, "string", 15);
     step_from_iret();
-    expect("return from interrupt", 6);
+    expect(kInterruptReturn, "return from interrupt", 6);
     step_from_prefixed_popf();
-    expect("prefixed flags", 5);
+    expect(kPrefixedFlags, "prefixed flags", 5);
   }
   unsigned long flags;
   __asm__ volatile("sub $128, %%rsp\n\tpushfq\n\tpop %0\n\tadd $128, %%rsp" : "=r"(flags) : : "cc");
