@@ -16,6 +16,7 @@
 
 #include "test/integration/rsp_client.hpp"
 #include "test/integration/server_process.hpp"
+#include "test/support/effort.hpp"
 
 namespace backtrail::test {
 namespace {
@@ -141,7 +142,7 @@ void compare(const Moment& shown, const Moment& was, Yield& yield) {
 class LivePastTruth : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(LivePastTruth, WhatIsShownWasThere) {
-  constexpr std::size_t kSteps = 700;
+  constexpr std::size_t kSteps = test::kSanitized ? 200 : 500;
   constexpr std::size_t kNear = 100;
   Traveller gdb{"cache", GetParam()};
   const std::vector<Moment> way = gdb.walk(kSteps);
@@ -187,7 +188,7 @@ INSTANTIATE_TEST_SUITE_P(Programs, LivePastTruth,
 class LivePastOfTranslatedCode : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(LivePastOfTranslatedCode, WhatIsShownWasThere) {
-  constexpr std::size_t kSteps = 400;
+  constexpr std::size_t kSteps = test::kSanitized ? 150 : 300;
   Traveller gdb{"cache", GetParam()};
   const std::vector<Moment> way = gdb.walk(kSteps);
   std::map<std::string, std::size_t> visits;
