@@ -331,9 +331,8 @@ StopVerdict CacheSource::cache_stop(Thread& thread, const WaitStatus& status) {
   if (status.kind == WaitKind::kStopped && status.signal == SIGSEGV) {
     if (*pc == part_.space().code().miss_fault()) {
       if (forced.fault_at(thread) && forced.take_fault(thread)) return miss(thread);
-    } else if (forced.is_full_log(thread) && guard_hit(thread)) {
-      return StopVerdict::kResumed;
-    } else if (log_.values() != nullptr && values_full(thread)) {
+    } else if ((forced.is_full_log(thread) && guard_hit(thread)) ||
+               (log_.values() != nullptr && values_full(thread))) {
       return StopVerdict::kResumed;
     }
   }

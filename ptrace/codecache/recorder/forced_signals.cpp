@@ -72,7 +72,7 @@ bool ForcedSignals::is_full_log(Thread& thread) const {
 bool ForcedSignals::is_full_values(Thread& thread, TraceeAddr next, TraceeAddr end) const {
   const auto info = request::read_siginfo(thread.tid());
   if (!info) return false;
-  if (info->si_code > 0) return std::bit_cast<std::uint64_t>(info->si_addr) == end.value();
+  if (info->si_code > 0) return TraceeAddr{std::bit_cast<std::uint64_t>(info->si_addr)} == end;
   // As in fault_at(). At most a call's number and arguments are stored at once.
   constexpr std::uint64_t kMostBytes = 8 * sizeof(std::uint64_t);
   return segv_blocked(thread) && end - next < kMostBytes;
