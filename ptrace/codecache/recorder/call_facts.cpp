@@ -25,6 +25,7 @@ constexpr std::array<std::pair<UserReg, std::uint8_t>, 7> kArguments{{{UserReg::
 
 std::vector<decoder::ValueFact> CallFacts::begin(const arch::cpu::UserRegs& regs) {
   std::vector<decoder::ValueFact> out;
+  out.reserve(kArguments.size());
   for (const auto& [reg, encoding] : kArguments) {
     out.push_back({.pc = regs.pc(), .value = regs[reg], .reg = encoding});
   }
