@@ -15,6 +15,19 @@ namespace backtrail::arch::x86 {
 inline constexpr std::array<UserReg, 6> kSyscallArguments{
     UserReg::kRdi, UserReg::kRsi, UserReg::kRdx, UserReg::kR10, UserReg::kR8, UserReg::kR9};
 
+/// The registers of a call's number and arguments, with their encodings in instructions.
+struct EncodedRegister {
+  UserReg reg;
+  std::uint8_t encoding;
+};
+inline constexpr std::array<EncodedRegister, 7> kSyscallInputs{{{UserReg::kRax, 0},
+                                                                {UserReg::kRdi, 7},
+                                                                {UserReg::kRsi, 6},
+                                                                {UserReg::kRdx, 2},
+                                                                {UserReg::kR10, 10},
+                                                                {UserReg::kR8, 8},
+                                                                {UserReg::kR9, 9}}};
+
 /// Returns the number of the call that a thread makes if it is before the instruction. The kernel
 /// ignores the upper half.
 [[nodiscard]] inline std::uint32_t syscall_number(const UserRegs& regs) {

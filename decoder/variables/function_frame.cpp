@@ -132,11 +132,11 @@ void FunctionFrame::judge_compiler() {
         dwarf_getlocation(&attribute, &ops, &count) == 0 ? only_op(ops, count) : nullptr;
     has_frame_pointer = op != nullptr && op->atom == DW_OP_reg6;
   }
-  // Only optimised functions have a description of all their calls, and those that make none. One
-  // that stores its parameters to its frame for good is not optimised.
+  // Only optimised functions have a description of all their calls and, by gcc, those that make
+  // none. Of these, one that stores its parameters to its frame for good is not optimised.
   Dwarf_Die function = place_.scopes.front();
   const bool describes_calls =
-      !stores_a_parameter &&
+      !(is_gnu && stores_a_parameter) &&
       (has_flag(&function, DW_AT_call_all_calls) || has_flag(&function, DW_AT_GNU_all_call_sites));
   // gcc lists its options unless it was told not to; the target's are always among them.
   const bool is_plain_gnu = is_gnu && has_option(producer, " -m") && !optimises(producer);

@@ -103,7 +103,7 @@ void ThreadRunner::set_going(Thread& thread) {
   int signal = std::exchange(control.resume_signal, 0);
   if (signal != 0 && !thread.at_signal_delivery()) {
     control.own_signals.insert(signal);
-    thread.send(signal);
+    thread.send_again(signal);
     signal = 0;
   }
   const bool step = control.action.kind != ResumeKind::kContinue || control.stepping_over;

@@ -274,7 +274,6 @@ Result<void> RemoteCalls::check_usable() const {
 
 /// Returns false if the thread's state is not to be restored.
 bool RemoteCalls::may_restore() {
-  const pid_t tid = thread_->tid();
   switch (lost_) {
     case Lost::kNo:
       return true;
@@ -282,26 +281,24 @@ bool RemoteCalls::may_restore() {
       log::ptrace().error(
           "tid={}: killing process {}: it has not finished a system call that was made in its "
           "place, so its registers cannot be restored",
-          tid, thread_->id().pid);
+          thread_->tid(), thread_->id().pid);
       (void)::kill(thread_->id().pid, SIGKILL);
       return false;
     case Lost::kEnds:
       break;
   }
-  // Another thread has executed a program, which has this thread's id now.
-  const auto info = request::read_siginfo(tid);
-  return !info || info->si_code != kExecStop;
+  return !thread_->is_replaced();
 }
 
 /// Sends again the signals that arrived meanwhile and could not be kept pending.
 void RemoteCalls::send_again() {
   const pid_t tid = thread_->tid();
-  if (trap_again_) thread_->send(SIGTRAP);
+  if (trap_again_) thread_->send_again(SIGTRAP);
   if (!stop_again_) return;
   // A SIGCONT that arrived later has cancelled the stop.
   const std::uint64_t waiting = signal_set(tid, "SigPnd") | signal_set(tid, "ShdPnd");
   if ((waiting & kContinueBit) == 0) {
-    thread_->send(SIGSTOP);
+    thread_->send_again(SIGSTOP);
   }
 }
 
@@ -331,7 +328,7 @@ Result<void> RemoteCalls::stop_for_signal_again() {
   trap_again_ |= std::any_of(waiting.begin(), waiting.end(),
                              [](const siginfo_t& info) { return info.si_signo == SIGTRAP; });
   BT_CHECKED(unblock_trap());
-  thread_->send(SIGTRAP);
+  thread_->send_again(SIGTRAP);
   for (;;) {
     BT_CHECKED(request::cont(tid));
     BT_TRY(const WaitStatus status, wait());
@@ -347,7 +344,7 @@ Result<void> RemoteCalls::run_to_syscall_stop() {
     if (status.kind == WaitKind::kSyscall) return {};
     // Only SIGSTOP and SIGKILL cannot be masked.
     if (!note_other_stop(status) && status.kind == WaitKind::kStopped) {
-      thread_->send(status.signal);
+      thread_->send_again(status.signal);
       return fail(TraceErrc::kBusy, "remote call", static_cast<std::uint64_t>(status.signal));
     }
   }

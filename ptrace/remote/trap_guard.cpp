@@ -202,7 +202,7 @@ void TrapGuard::settle(Thread& thread, bool executed) {
 bool TrapGuard::swallowed_by_pending(Thread& thread) {
   if (!armed_ || (wanted_ & kTrapBit) == 0) return false;
   after_step(thread);
-  thread.send(SIGTRAP);
+  thread.send_again(SIGTRAP);
   return true;
 }
 

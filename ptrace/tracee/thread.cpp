@@ -29,6 +29,9 @@ constexpr std::int64_t kErestartNoIntr = -513;
 constexpr std::int64_t kErestartNoHand = -514;
 constexpr std::int64_t kErestartRestartBlock = -516;
 
+/// si_code at a PTRACE_EVENT_EXEC (ptrace(2)).
+constexpr int kExecStop = SIGTRAP | PTRACE_EVENT_EXEC << 8;
+
 /// Returns true for stops in the middle of a call: fork, clone, exec and the end of a vfork.
 bool is_inside_syscall(const WaitStatus& status) {
   return status.is_event(PTRACE_EVENT_FORK) || status.is_event(PTRACE_EVENT_VFORK) ||
@@ -52,6 +55,10 @@ pid_t Thread::group() const {
 
 int Thread::send(int signal) const {
   return ::syscall(SYS_tgkill, group(), tid_, signal) == 0 ? 0 : errno;
+}
+
+int Thread::send_again(int signal) const {
+  return is_gone() || is_replaced() ? ESRCH : send(signal);
 }
 
 void Thread::rename(pid_t tid) {
@@ -187,6 +194,11 @@ Result<TraceeAddr> Thread::next_pc() {
 bool Thread::is_gone() const {
   const auto pc = request::peek_user_reg(tid_, arch::cpu::UserReg::kRip);
   return !pc && pc.error().is(TraceErrc::kTraceeGone);
+}
+
+bool Thread::is_replaced() const {
+  const auto info = request::read_siginfo(tid_);
+  return info && info->si_code == kExecStop && !status_.is_event(PTRACE_EVENT_EXEC);
 }
 
 bool Thread::fault_pending() const {

@@ -89,6 +89,9 @@ class Thread {
   /// Sends the thread a signal (tgkill). It is lost if the thread has ended. Returns 0 or the
   /// errno, as only few callers can do anything about it.
   int send(int signal) const;
+  /// Sends the stopped thread a signal that it has already got, or had to wait for. Not if it has
+  /// been killed meanwhile: when another thread executes a program, that program has its id.
+  int send_again(int signal) const;
   [[nodiscard]] Process& process() { return process_; }
   [[nodiscard]] ThreadControl& control() { return control_; }
   [[nodiscard]] const ThreadControl& control() const { return control_; }
@@ -146,6 +149,10 @@ class Thread {
   /// Returns true if the kernel has taken the stopped thread out of its stop to end it, because of
   /// a SIGKILL or another thread's exec. The stop then has no consequence.
   [[nodiscard]] bool is_gone() const;
+  /// Returns true if the program that another thread executes has taken the stopped thread's id and
+  /// is at its PTRACE_EVENT_EXEC, which has not been noted. Only kernels before 5.13 let it be
+  /// asked then; for others the thread is gone (looks_like_a_spurious_pid() in kernel/ptrace.c).
+  [[nodiscard]] bool is_replaced() const;
   /// Returns true if run() can deliver a signal from this stop; in any other stop the signal would
   /// be dropped.
   [[nodiscard]] bool at_signal_delivery() const;

@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "ptrace/trace/thread_trace.hpp"
+
 namespace backtrail::server {
 
 using tracee::StopEvent;
@@ -51,6 +53,41 @@ bool LivePast::any_in_past(pid_t pid) const {
 
 std::string_view LivePast::why_unchangeable() const {
   return "the past cannot be changed: continue to its end first";
+}
+
+tracee::TraceConfig LivePast::history_config() {
+  constexpr std::uint64_t kHistoryBytes = 64ULL << 20;
+  return {.format = tracee::TraceFormat::kBts, .size_bytes = kHistoryBytes};
+}
+
+Result<void> LivePast::keep_history(bool on) {
+  for (const tracee::Process* process : engine_.processes()) {
+    if (any_in_past(process->pid())) {
+      return fail(TraceErrc::kBusy, "history", static_cast<std::uint64_t>(process->pid()));
+    }
+  }
+  drop();
+  if (on) return engine_.begin_history(history_config());
+  engine_.end_history();
+  return {};
+}
+
+std::string LivePast::describe_history() const {
+  if (!engine_.keeps_history()) return "No history is recorded.\n";
+  std::string text = "The history of every thread is recorded.\n";
+  for (tracee::Process* process : engine_.processes()) {
+    for (const auto& thread : process->threads()) {
+      if (!thread->trace() || thread->trace()->past() == nullptr) continue;
+      if (thread->stopped()) thread->trace()->flush();
+      text += fmt::format("thread {}.{}: the last {} branches\n", process->pid(), thread->tid(),
+                          thread->trace()->past()->records().size());
+    }
+    if (const auto why = why_no_past_memory(*process)) {
+      text += fmt::format("process {}: writable memory of the past is unknown: {}\n",
+                          process->pid(), *why);
+    }
+  }
+  return text;
 }
 
 Result<void> LivePast::go_back(ThreadId thread, tracee::ResumeKind how) {

@@ -31,6 +31,13 @@ class LivePast final : public PastControl {
   [[nodiscard]] bool lives_on() const override { return true; }
   [[nodiscard]] std::string_view why_unchangeable() const override;
 
+  /// How threads are recorded for their past.
+  [[nodiscard]] static tracee::TraceConfig history_config();
+  /// Begins or ends the histories of all threads. Errors: kBusy while a thread is in the past; the
+  /// source's.
+  Result<void> keep_history(bool on);
+  /// Describes what is recorded and what is known of it, for the user.
+  [[nodiscard]] std::string describe_history() const;
   /// Returns true if a thread of the process is in the past.
   [[nodiscard]] bool any_in_past(pid_t pid) const;
   /// Moves a thread of `orders` in its past, or refuses to run the program while a thread that is

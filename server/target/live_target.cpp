@@ -8,7 +8,6 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <sys/epoll.h>
 
 #include "arch/cpu/compat_siginfo.hpp"
 #include "decoder/pt/pt_decoder.hpp"
@@ -20,8 +19,7 @@
 #include "ptrace/tracee/link_map.hpp"
 #include "server/target/live_past.hpp"
 #include "server/target/live_symbols.hpp"
-#include "server/target/process_stores.hpp"
-#include "server/target/tail_server.hpp"
+#include "server/target/record_listeners.hpp"
 
 namespace backtrail::server {
 namespace {
@@ -35,8 +33,7 @@ std::uint64_t as_detail(pid_t id) {
   return static_cast<std::uint64_t>(id);
 }
 
-/// Implements every interface of Target over one Engine. The engine decides how threads run and
-/// stop; this class decides which records reach tail clients and branch stores.
+/// Implements every interface of Target over one Engine, which decides how threads run and stop.
 class LiveTarget final : public Target,
                          public ProcessControl,
                          public RunControl,
@@ -44,16 +41,12 @@ class LiveTarget final : public Target,
                          public BranchTracing {
  public:
   LiveTarget(tracee::SourceKind source, bool from_start) : engine_{source} {
-    engine_.set_on_recorded_unasked([this](Thread& thread) { follow_unasked(thread); });
-    if (from_start) engine_.set_from_start(history_config());
+    engine_.set_on_recorded_unasked([this](Thread& thread) { listeners_.follow_unasked(thread); });
+    if (from_start) engine_.set_from_start(LivePast::history_config());
   }
   LiveTarget(const LiveTarget&) = delete;
   LiveTarget& operator=(const LiveTarget&) = delete;
-  ~LiveTarget() override {
-    constexpr int kPatienceMs = 1000;
-    serve_tails();
-    if (tails_) tails_->finish(kPatienceMs);
-  }
+  ~LiveTarget() override { listeners_.finish(); }
 
   ProcessControl* process_control() override { return this; }
   RunControl* run_control() override { return this; }
@@ -84,23 +77,17 @@ class LiveTarget final : public Target,
   }
   void interrupt() override { engine_.interrupt(); }
   void pump(int input_fd) override {
-    serve_tails();
+    listeners_.serve_tails();
     engine_.pump(input_fd);
-    serve_tails();
-    stores_.follow(engine_);
-    if (stores_stream_ && !has_stores()) {
-      stores_stream_ = false;
-      end_streams();
-    }
+    listeners_.serve_tails();
+    listeners_.follow_stores();
   }
-  [[nodiscard]] int event_fd() const override {
-    return events_ ? events_.get() : engine_.event_fd();
-  }
-  [[nodiscard]] int side_fd() const override { return tails_ ? tails_->fd() : -1; }
+  [[nodiscard]] int event_fd() const override { return listeners_.event_fd(); }
+  [[nodiscard]] int side_fd() const override { return listeners_.side_fd(); }
   std::optional<tracee::StopEvent> take_event() override {
     if (auto moved = past_.take_event()) return moved;
     auto event = engine_.take_event();
-    if (event) hand_on_to_tails();
+    if (event) listeners_.hand_on();
     if (event && (event->kind == tracee::StopKind::kExec ||
                   event->kind == tracee::StopKind::kProcessExited ||
                   event->kind == tracee::StopKind::kProcessSignalled)) {
@@ -156,8 +143,7 @@ class LiveTarget final : public Target,
   Result<void> enable(ThreadId thread, tracee::TraceConfig config) override {
     past_.drop();
     BT_CHECKED(engine_.enable_trace(thread, config));
-    attach_tails();
-    follow_with_stores(thread);
+    listeners_.follow(thread);
     return {};
   }
   [[nodiscard]] std::string why_not_enabled(const Error& error) const override {
@@ -167,12 +153,12 @@ class LiveTarget final : public Target,
     if (!past_.any_in_past(thread.pid)) past_.drop();
     return engine_.disable_trace(thread);
   }
-  Result<void> keep_history(bool on) override;
+  Result<void> keep_history(bool on) override { return past_.keep_history(on); }
   [[nodiscard]] std::string why_no_history(const Error& error) const override {
     if (error.is(TraceErrc::kBusy)) return std::string{past_.why_unchangeable()};
     return tracee::why_not_recorded(engine_.source(), error);
   }
-  std::string describe_history() override;
+  std::string describe_history() override { return past_.describe_history(); }
   std::optional<tracee::TraceConfig> config(ThreadId thread) override {
     Thread* found = engine_.find(thread);
     if (found == nullptr || !found->trace() || !found->trace()->asked_for()) return std::nullopt;
@@ -182,25 +168,12 @@ class LiveTarget final : public Target,
   Result<decoder::BranchStore*> store(ThreadId thread) override;
   Result<decoder::BranchStore*> process_store(pid_t pid) override;
   Result<void> feed_stores(ThreadId thread, bool every_record) override {
-    Thread* found = engine_.find(thread);
-    if (found == nullptr || !found->trace()) return {};
-    if (!every_record && tracee::is_hardware(found->trace()->source().kind())) return {};
-    stores_stream_ = true;
-    return engine_.stream_trace(thread);
+    return listeners_.feed_stores(thread, every_record);
   }
   Result<void> see_kernel(ThreadId thread) override { return engine_.see_kernel(thread); }
   Result<void> mark_switches(ThreadId thread) override { return engine_.mark_switches(thread); }
   Result<void> listen_for_tails(const TailListening& options) override {
-    tracee::UniqueFd events{::epoll_create1(EPOLL_CLOEXEC)};
-    if (!events) return fail_errno("epoll");
-    BT_TRY(tails_, TailServer::listen(options));
-    for (const int fd : {engine_.event_fd(), tails_->fd()}) {
-      epoll_event event{};
-      event.events = EPOLLIN;
-      if (::epoll_ctl(events.get(), EPOLL_CTL_ADD, fd, &event) != 0) return fail_errno("epoll");
-    }
-    events_ = std::move(events);
-    return {};
+    return listeners_.listen(options);
   }
   std::string describe() override;
 
@@ -296,11 +269,6 @@ class LiveTarget final : public Target,
   }
 
  private:
-  static tracee::TraceConfig history_config() {
-    constexpr std::uint64_t kHistoryBytes = 64ULL << 20;
-    return {.format = tracee::TraceFormat::kBts, .size_bytes = kHistoryBytes};
-  }
-
   /// Forgets what is known of a process that has ended or executed another program.
   void forget(pid_t pid) {
     symbols_.forget(pid);
@@ -328,89 +296,6 @@ class LiveTarget final : public Target,
     if (!thread->trace()) return fail(TraceErrc::kNotEnabled, operation, as_detail(id.tid));
     return thread->trace().get();
   }
-  void serve_tails() {
-    if (!tails_) return;
-    if (tails_->poll()) attach_tails();
-    if (tails_->take_due()) hand_on_to_tails();
-    if (tails_stream_ && !tails_->anybody_listens()) {
-      tails_stream_ = false;
-      end_streams();
-    }
-    if (tails_->has_clients()) {
-      tails_->tell_ends([this](ThreadId id) { return engine_.find(id) != nullptr; },
-                        [this](pid_t pid) { return engine_.find(pid) != nullptr; });
-    }
-  }
-  /// Hands the records so far to tail clients. A running thread whose buffer the kernel fills is
-  /// skipped: the kernel's wake-up reads that buffer.
-  void hand_on_to_tails() {
-    if (!tails_ || !tails_->has_clients()) return;
-    for (Process* process : engine_.processes()) {
-      for (const auto& thread : process->threads()) {
-        if (!thread->trace()) continue;
-        if (thread->stopped() || thread->trace()->wake_fd() < 0) thread->trace()->flush();
-      }
-    }
-  }
-  /// Attaches every tail client to every recorded thread.
-  void attach_tails() {
-    if (!tails_) return;
-    (void)tails_->poll();  // Clients that have connected meanwhile are attached too.
-    if (!tails_->has_clients()) return;
-    std::vector<ThreadId> recorded;
-    for (Process* process : engine_.processes()) {
-      for (const auto& thread : process->threads()) {
-        if (!thread->trace()) continue;
-        tails_->attach(thread->id(), thread->trace()->hub());
-        recorded.push_back(thread->id());
-      }
-    }
-    tails_stream_ = true;
-    // A source that cannot stream marks its losses as gaps.
-    for (const ThreadId id : recorded) (void)engine_.stream_trace(id);
-  }
-  /// Attaches listeners to a thread that is recorded without a request. The thread has not run
-  /// since recording began.
-  void follow_unasked(Thread& thread) {
-    if (tails_ && tails_->has_clients()) {
-      tails_->attach(thread.id(), thread.trace()->hub());
-      (void)engine_.stream_trace(thread.id());
-    }
-    if (stores_.any()) follow_with_stores(thread.id());
-  }
-  bool has_stores() {
-    if (stores_.any()) return true;
-    for (Process* process : engine_.processes()) {
-      for (const auto& thread : process->threads()) {
-        if (thread->trace() && thread->trace()->has_store()) return true;
-      }
-    }
-    return false;
-  }
-  /// Ends streaming, unless tail clients or stores still want every record.
-  void end_streams() {
-    if (tails_stream_ || stores_stream_) return;
-    for (Process* process : engine_.processes()) {
-      for (const auto& thread : process->threads()) {
-        if (thread->trace()) thread->trace()->source().end_stream();
-      }
-    }
-  }
-  /// Feeds the process's store, as it is configured, with this thread's records from now on.
-  void follow_with_stores(ThreadId thread) {
-    stores_.follow(engine_);
-    // A process store that is not configured must not be made here: it would request every record.
-    if (Process* process = engine_.find(thread.pid); process != nullptr && stores_.any()) {
-      decoder::BranchStore& store = stores_.of(*process);
-      const auto status = store.status();
-      if (!status) return;
-      if (status->config.level != decoder::StoreLevel::kUser && !engine_.see_kernel(thread)) {
-        store.note_missing(static_cast<std::uint32_t>(thread.tid));
-      }
-      if (status->config.sched) (void)engine_.mark_switches(thread);
-      (void)feed_stores(thread, status->config.overflow == decoder::StoreOverflow::kStream);
-    }
-  }
   /// Returns a thread whose files in /proc represent the process; the leader may have ended.
   Result<pid_t> some_task(pid_t pid) const {
     BT_TRY(Process * process, find(pid, "process"));
@@ -418,11 +303,7 @@ class LiveTarget final : public Target,
     return thread == nullptr ? pid : thread->tid();
   }
 
-  tracee::UniqueFd events_;  // waits for the engine and for tail clients; none without tail
-  std::unique_ptr<TailServer> tails_;  // outlives the traces that it listens to
-  bool tails_stream_ = false;          // tail clients want every record
-  bool stores_stream_ = false;         // stores want every record
-  ProcessStores stores_;               // outlives the traces that it listens to
+  RecordListeners listeners_{engine_};  // outlives the traces that it listens to
   Engine engine_;
   LivePast past_{engine_};
   mutable LiveSymbols symbols_;
@@ -518,37 +399,7 @@ Result<decoder::BranchStore*> LiveTarget::process_store(pid_t pid) {
     thread->trace()->flush();
   }
   if (!recorded) return fail(TraceErrc::kNotEnabled, "bts", as_detail(pid));
-  return &stores_.of(*process);
-}
-
-Result<void> LiveTarget::keep_history(bool on) {
-  for (const Process* process : engine_.processes()) {
-    if (past_.any_in_past(process->pid())) {
-      return fail(TraceErrc::kBusy, "history", as_detail(process->pid()));
-    }
-  }
-  past_.drop();
-  if (on) return engine_.begin_history(history_config());
-  engine_.end_history();
-  return {};
-}
-
-std::string LiveTarget::describe_history() {
-  if (!engine_.keeps_history()) return "No history is recorded.\n";
-  std::string text = "The history of every thread is recorded.\n";
-  for (Process* process : engine_.processes()) {
-    for (const auto& thread : process->threads()) {
-      if (!thread->trace() || thread->trace()->past() == nullptr) continue;
-      if (thread->stopped()) thread->trace()->flush();
-      text += fmt::format("thread {}.{}: the last {} branches\n", process->pid(), thread->tid(),
-                          thread->trace()->past()->records().size());
-    }
-    if (const auto why = why_no_past_memory(*process)) {
-      text += fmt::format("process {}: writable memory of the past is unknown: {}\n",
-                          process->pid(), *why);
-    }
-  }
-  return text;
+  return &listeners_.store_of(*process);
 }
 
 std::string LiveTarget::describe() {

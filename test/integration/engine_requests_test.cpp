@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Requests of the client that meet ends, births and other programs.
 
+#include <cerrno>
 #include <chrono>
 #include <csignal>
-#include <cstdlib>
-#include <filesystem>
 #include <functional>
 #include <string>
 
@@ -19,6 +18,7 @@
 #include "engine_driver.hpp"
 #include "ptrace/os/procfs.hpp"
 #include "ptrace/os/unique_fd.hpp"
+#include "test/support/temporary_folder.hpp"
 
 namespace backtrail::tracee {
 namespace {
@@ -43,6 +43,16 @@ bool pump_until(Engine& engine, const std::function<bool()>& done) {
 char state_of(pid_t pid) {
   const auto stat = ProcFs{}.task_stat(pid, pid);
   return stat ? stat->state : '?';
+}
+
+/// Lets the other thread of `thread_execs` execute the program.
+void let_execute(Engine& engine, const std::string& fifo) {
+  UniqueFd writer;
+  ASSERT_TRUE(pump_until(engine, [&] {
+    writer.reset(::open(fifo.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
+    return static_cast<bool>(writer);
+  }));
+  ASSERT_EQ(::write(writer.get(), "x", 1), 1);
 }
 
 /// A program whose leader has ended, while its other thread waits for SIGUSR1.
@@ -120,9 +130,8 @@ TEST_F(WithoutLeader, EndsOfThreadsAreNotToldAfterADetach) {
 }
 
 TEST(EngineInterrupts, AnExecOfAnotherThreadDoesNotSwallowACtrlC) {
-  std::string folder = (std::filesystem::temp_directory_path() / "bt-exec-XXXXXX").string();
-  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
-  const std::string fifo = folder + "/fifo";
+  const test::TemporaryFolder folder;
+  const std::string fifo = folder / "fifo";
   ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
   for (const bool told : {false, true}) {
     EngineDriver driver;
@@ -132,12 +141,7 @@ TEST(EngineInterrupts, AnExecOfAnotherThreadDoesNotSwallowACtrlC) {
     ASSERT_TRUE(event);
     ASSERT_EQ(event->signal, SIGUSR1);
     driver.resume_all();  // without the signal, which would end it
-    UniqueFd writer;
-    ASSERT_TRUE(pump_until(driver.engine, [&] {
-      writer.reset(::open(fifo.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
-      return static_cast<bool>(writer);
-    }));
-    ASSERT_EQ(::write(writer.get(), "x", 1), 1);
+    let_execute(driver.engine, fifo);
     // The exec has ended the leader; the engine does not know that.
     ASSERT_TRUE(come_true([&] { return state_of(pid) == 't'; }));
     driver.engine.interrupt();
@@ -155,7 +159,30 @@ TEST(EngineInterrupts, AnExecOfAnotherThreadDoesNotSwallowACtrlC) {
     EXPECT_EQ(event->kind, StopKind::kProcessExited);
     EXPECT_EQ(event->exit_code, 7);
   }
-  std::filesystem::remove_all(folder);
+}
+
+TEST(EngineRequests, NoSignalForAThreadReachesTheProgramThatReplacesIt) {
+  const test::TemporaryFolder folder;
+  const std::string fifo = folder / "fifo";
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  EngineDriver driver;
+  driver.engine.set_non_stop(true);
+  const pid_t pid = driver.launch("thread_execs", {fifo});
+  const auto signal = driver.run();
+  ASSERT_TRUE(signal);
+  ASSERT_EQ(signal->signal, SIGUSR1);
+  Thread* leader = driver.engine.find({pid, pid});
+  ASSERT_NE(leader, nullptr);
+  let_execute(driver.engine, fifo);
+  ASSERT_TRUE(come_true([&] {
+    const auto tasks = ProcFs{}.tasks(pid);
+    return tasks && tasks->size() == 1 && state_of(pid) == 't';
+  }));
+  EXPECT_EQ(leader->send_again(SIGTRAP), ESRCH);
+  const auto end = driver.await();
+  ASSERT_TRUE(end);
+  EXPECT_EQ(end->kind, StopKind::kProcessExited);
+  EXPECT_EQ(end->exit_code, 7);
 }
 
 TEST(EngineInterrupts, ACtrlCIsNotKeptForAnotherProgram) {

@@ -18,7 +18,6 @@ namespace json = boost::json;
 using ::testing::ContainsRegex;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::Not;
 
 /// Values of variables by name.
 using Line = std::map<std::string, std::string>;

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 
 #include "record_fixture.hpp"
+#include "test/support/effort.hpp"
 #include "test/support/temporary_folder.hpp"
 
 namespace backtrail::test {
@@ -222,6 +223,13 @@ TEST(Record, ThreadsThatAnExecEndsDieOfNoSignal) {
   EXPECT_EQ(ran.status, 0);
   EXPECT_THAT(ran.output, testing::Not(HasSubstr("does not stop")));
   EXPECT_THAT(ran.output, testing::Not(HasSubstr("SIGSEGV")));
+}
+
+/// The new program has the thread's id: signals meant for the thread must not reach it.
+TEST(Record, SendsNothingToTheProgramThatReplacesAThreadAtAMiss) {
+  const Ran ran = run({"env", "BACKTRAIL_KEEP=0", BT_BACKTRAIL, "record", "--",
+                       BT_INFERIOR_DIR "/exec_amid_misses", kSanitized ? "20" : "120"});
+  EXPECT_EQ(ran.status, 0) << ran.output;
 }
 
 TEST(Record, SourceNoneAndStepRunTheSame) {

@@ -27,7 +27,7 @@ class ReportExport : public test::ReportFixture {
   std::string dom_of(const std::string& name) {
     return run({"chromium", "--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run",
                 "--user-data-dir=" + folder.path() + "/profile", "--window-size=1400,1000",
-                "--virtual-time-budget=20000", "--dump-dom", "file://" + (folder / name)});
+                "--virtual-time-budget=120000", "--dump-dom", "file://" + (folder / name)});
   }
   /// Returns the page's text after a search for `text` and a walk over its results.
   std::string walk_search(const std::string& text) {

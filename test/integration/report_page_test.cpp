@@ -29,7 +29,7 @@ class ReportPage : public test::ReportFixture {
     const std::string dom =
         run({"chromium", "--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run",
              "--user-data-dir=" + folder.path() + "/profile", "--window-size=1400,1000",
-             "--virtual-time-budget=20000", "--dump-dom", "file://" + (folder / "x.html")});
+             "--virtual-time-budget=120000", "--dump-dom", "file://" + (folder / "x.html")});
     std::string told = dom.substr(std::min(dom.find("<pre id=\"told\">"), dom.size()));
     EXPECT_THAT(told, AllOf(HasSubstr("cause: "), HasSubstr("help: true; true"),
                             Not(HasSubstr("failed: "))));
@@ -67,7 +67,7 @@ void expect_steps(const std::string& told) {
 }
 
 void expect_parts(const std::string& told) {
-  EXPECT_THAT(told, HasSubstr("wrong link: The link leads to no place in this page: "
+  EXPECT_THAT(told, HasSubstr("copied: true\nwrong link: The link leads to no place in this page: "
                               "#thread=1&amp;before-end=0\nlink: true; goes back true\n"));
   EXPECT_THAT(told, HasSubstr("wheel: zooms true; stays true\nkey: zooms true; stays true\n"));
   EXPECT_THAT(told,

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include <Zydis/Zydis.h>
+#include "arch/x86/translate/zydis_decoder.hpp"
 
 namespace backtrail::arch::x86::translate {
 namespace {
@@ -14,17 +14,6 @@ constexpr std::uint8_t kOperandSizePrefix = 0x66;
 constexpr std::uint8_t kAddressSizePrefix = 0x67;
 constexpr std::uint8_t kFsPrefix = 0x64;
 constexpr std::uint8_t kRexWide = 8;
-
-const ZydisDecoder& decoder() {
-  static const ZydisDecoder decoder = [] {
-    ZydisDecoder made;
-    ZydisDecoderInit(&made, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
-    // Without MPX, as on all current CPUs and kernels, 0F 1A and 0F 1B are NOPs with any operand.
-    ZydisDecoderEnableMode(&made, ZYDIS_DECODER_MODE_MPX, ZYAN_FALSE);
-    return made;
-  }();
-  return decoder;
-}
 
 bool is_legacy_prefix(std::uint8_t byte) {
   constexpr std::array<std::uint8_t, 11> kPrefixes{0x66, 0x67, 0xf2, 0xf3, 0x2e, 0x36,
@@ -321,8 +310,8 @@ SourceInsn decode_source(TraceeAddr pc, std::span<const std::uint8_t> bytes) {
   bytes = bytes.first(std::min(bytes.size(), kMaxInsnBytes));
   ZydisDecodedInstruction z;
   Operands operands;
-  if (bytes.empty() || !ZYAN_SUCCESS(ZydisDecoderDecodeFull(&decoder(), bytes.data(), bytes.size(),
-                                                            &z, operands.data()))) {
+  if (bytes.empty() || !ZYAN_SUCCESS(ZydisDecoderDecodeFull(&zydis_decoder(), bytes.data(),
+                                                            bytes.size(), &z, operands.data()))) {
     return insn;
   }
   std::copy_n(bytes.begin(), z.length, insn.bytes.begin());

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "arch/x86/translate/value_recorder.hpp"
 
+#include <algorithm>
 #include <array>
 
-#include "arch/x86/translate/value_registers.hpp"
+#include "arch/x86/syscall_abi.hpp"
 
 namespace backtrail::arch::x86::translate {
 namespace {
@@ -32,10 +33,18 @@ void ValueRecorder::record(TraceeAddr pc, std::span<const Gpr> regs, Gpr through
   for (const Gpr reg : regs) writer_.note_value(pc, reg);
 }
 
+const ValueRegisters& ValueRecorder::registers_of(const SourceInsn& insn) {
+  if (insn.pc != decoded_at_) {
+    decoded_ = value_registers(insn);
+    decoded_at_ = insn.pc;
+  }
+  return decoded_;
+}
+
 void ValueRecorder::before(const SourceInsn& insn) {
   if (!on_) return;
   const auto wanted =
-      static_cast<std::uint16_t>(value_registers(insn).of_stores & kRecordable & ~recorded_);
+      static_cast<std::uint16_t>(registers_of(insn).of_stores & kRecordable & ~recorded_);
   if (wanted == 0) return;
   recorded_ = static_cast<std::uint16_t>(recorded_ | wanted);
   std::array<Gpr, kRegisters> regs{};
@@ -51,13 +60,15 @@ void ValueRecorder::before(const SourceInsn& insn) {
 
 void ValueRecorder::after(const SourceInsn& insn) {
   if (!on_) return;
-  recorded_ = static_cast<std::uint16_t>(recorded_ & ~value_registers(insn).written);
+  recorded_ = static_cast<std::uint16_t>(recorded_ & ~registers_of(insn).written);
 }
 
 void ValueRecorder::before_call(const SourceInsn& call) {
-  constexpr std::array kArguments{Gpr::kRax, Gpr::kRdi, Gpr::kRsi, Gpr::kRdx,
-                                  Gpr::kR10, Gpr::kR8,  Gpr::kR9};
-  if (on_) record(call.pc, kArguments, Gpr::kR11);
+  if (!on_) return;
+  std::array<Gpr, kSyscallInputs.size()> inputs{};
+  std::ranges::transform(kSyscallInputs, inputs.begin(),
+                         [](const auto& input) { return static_cast<Gpr>(input.encoding); });
+  record(call.pc, inputs, Gpr::kR11);
 }
 
 void ValueRecorder::after_call(TraceeAddr pc) {

@@ -12,6 +12,7 @@
 
 #include "arch/x86/translate/block_writer.hpp"
 #include "arch/x86/translate/source_insn.hpp"
+#include "arch/x86/translate/value_registers.hpp"
 
 namespace backtrail::arch::x86::translate {
 
@@ -36,12 +37,16 @@ class ValueRecorder {
   void after_call(TraceeAddr pc);
 
  private:
+  /// Decodes each instruction once, although before() and after() ask.
+  const ValueRegisters& registers_of(const SourceInsn& insn);
   /// `through` is free and becomes the pointer. The registers hold the program's values.
   void record(TraceeAddr pc, std::span<const Gpr> regs, Gpr through);
 
   BlockWriter& writer_;
   bool on_;
   std::uint16_t recorded_ = 0;  ///< Registers, as a set, that were not written since.
+  TraceeAddr decoded_at_;       ///< The instruction that `decoded_` is of.
+  ValueRegisters decoded_;
 };
 
 }  // namespace backtrail::arch::x86::translate

@@ -4,20 +4,10 @@
 #include <array>
 #include <span>
 
-#include <Zydis/Zydis.h>
+#include "arch/x86/translate/zydis_decoder.hpp"
 
 namespace backtrail::arch::x86::translate {
 namespace {
-
-const ZydisDecoder& value_decoder() {
-  static const ZydisDecoder decoder = [] {
-    ZydisDecoder made;
-    ZydisDecoderInit(&made, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
-    ZydisDecoderEnableMode(&made, ZYDIS_DECODER_MODE_MPX, ZYAN_FALSE);
-    return made;
-  }();
-  return decoder;
-}
 
 /// Returns the set of the general register that a register is part of; empty for others.
 std::uint16_t register_set(ZydisRegister reg) {
@@ -36,7 +26,7 @@ ValueRegisters value_registers(const SourceInsn& insn) {
   ValueRegisters out;
   ZydisDecodedInstruction z;
   std::array<ZydisDecodedOperand, ZYDIS_MAX_OPERAND_COUNT> operands;
-  if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&value_decoder(), insn.bytes.data(), insn.length, &z,
+  if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&zydis_decoder(), insn.bytes.data(), insn.length, &z,
                                            operands.data()))) {
     return out;
   }

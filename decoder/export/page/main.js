@@ -8,6 +8,7 @@ class Page extends Walker {
     document.getElementById('title').textContent = page.meta.title;
     document.title = page.meta.title;
     page.live = document.getElementById('live');
+    page.said = 0;
     page.code = await Code.load(page.meta);
     page.short = new ShortNames(page.meta.names);
     page.threads = [];
@@ -111,6 +112,7 @@ class Page extends Walker {
     return found;
   }
   say(text) {
+    ++this.said;
     this.live.textContent = text;
     this.live.title = text;
   }
@@ -176,10 +178,10 @@ class Page extends Walker {
     const link = linkTo(this.cursor);
     this.ownLink = link;
     location.hash = link;
-    const shown = this.live.textContent;
+    const {said} = this;
     const copied = await copyText(location.href);
     // The clipboard may take its time: what the page has said meanwhile stays.
-    if (this.live.textContent === shown) this.say((copied ? 'Copied: ' : 'The link is in the address line: ') + link);
+    if (this.said === said) this.say((copied ? 'Copied: ' : 'The link is in the address line: ') + link);
   }
   goToLink() {
     const place = placeOf(location.hash, this.threads, (thread, p) => this.count(thread, p));

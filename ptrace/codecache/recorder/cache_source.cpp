@@ -14,6 +14,7 @@
 #include "arch/cpu/syscall_abi.hpp"
 #include "decoder/trace/stream_pin.hpp"
 #include "ptrace/codecache/persist/fixed_addresses.hpp"
+#include "ptrace/codecache/recorder/fellow_threads.hpp"
 #include "ptrace/codecache/recorder/file_watch.hpp"
 #include "ptrace/codecache/recorder/misses.hpp"
 #include "ptrace/codecache/recorder/native_state.hpp"
@@ -40,20 +41,6 @@ bool is_plain(Thread& thread) {
           thread.trap_cause() == TrapCause::kStep);
 }
 
-/// Evicts the other threads: makes them leave translated code.
-void evict(const Process& process) {
-  for (const auto& other : process.threads()) {
-    if (!other->stopped() && other->source() != nullptr) (void)other->interrupt();
-  }
-}
-
-bool everybody_recorded(const Process& process) {
-  return std::all_of(process.threads().begin(), process.threads().end(), [](const auto& thread) {
-    return thread->control().zombie || thread->control().starting ||
-           (thread->source() != nullptr && thread->source()->kind() == SourceKind::kCache);
-  });
-}
-
 /// Requests room if that is why code has no translation.
 void want_room_for(cache::CacheSpace& space, UntranslatableReason why) {
   if (why == UntranslatableReason::kNone) space.want_room();
@@ -61,15 +48,6 @@ void want_room_for(cache::CacheSpace& space, UntranslatableReason why) {
 
 void look_for_sections(cache::CacheSpace& space, Stepper& stepper, Thread& thread) {
   if (const auto area = stepper.rseq_area(thread)) space.look_for_section_of(*area);
-}
-
-/// Disables translated code for all threads of the process, which must have a space.
-void disable(Process& process, SourceStatistics& sums, const std::string& why) {
-  cache::CacheSpace& space = *process.cache_space;
-  if (space.disabled()) return;
-  log::ptrace().info("pid={}: stepping from here on: {}", process.pid(), why);
-  space.disable(why);
-  ++sums.fallbacks["all of a process: " + why];
 }
 
 bool stands_at_handler(Thread& thread) {
@@ -95,7 +73,7 @@ CacheSource::CacheSource(Process& process, decoder::TraceConsumer& sink,
             .keeps_all = config.every_record,
             .statistics = config.statistics.get()}},
       calls_{process, config.kept != nullptr,
-             [this](const std::string& why) { disable(process_, *sums_, why); }},
+             [this](const std::string& why) { cache::disable(process_, *sums_, why); }},
       write_guard_{process} {}
 
 CacheSource::~CacheSource() {
@@ -175,7 +153,7 @@ bool CacheSource::may_enter(Thread& thread, const arch::cpu::UserRegs& regs) con
   const WaitStatus& status = thread.status();
   const bool between = status.kind == WaitKind::kStopped || status.is_event(PTRACE_EVENT_STOP);
   if (!between || status.is_group_stop() || thread.syscall_will_restart()) return false;
-  if (process_.lifted_for_vfork || !everybody_recorded(process_)) return false;
+  if (process_.lifted_for_vfork || !cache::everybody_recorded(process_)) return false;
   const auto& space = process_.cache_space;
   return (part_ || is_plain(thread)) && !(space && space->disabled());
 }
@@ -186,7 +164,7 @@ bool CacheSource::enter(Thread& thread) {
   if (!set_up(thread) || part_.space().gate_closed() || !part_.space().refresh()) return false;
   if (is_plain(thread) && !part_.space().segv_action().learn(thread, part_.memory())) return false;
   if (part_.space().room_wanted() && !part_.space().make_room()) {
-    evict(process_);
+    cache::evict(process_);
     return false;
   }
   // The kernel has cleared the name of a sequence where it laid down a handler's frame.
@@ -229,7 +207,7 @@ Result<void> CacheSource::go_natively(Thread& thread, const SourceResume& how) {
       if (const auto pc = thread.pc()) stepper_.moved_to(*pc);
       break;
     case cache::CallInterceptor::Next::kWait:
-      evict(process_);
+      cache::evict(process_);
       return stop_again(thread, how);
     case cache::CallInterceptor::Next::kRequest:
       return stop_again(thread, how);
@@ -245,7 +223,7 @@ Result<void> CacheSource::go_natively(Thread& thread, const SourceResume& how) {
   }
   if (how.signal != 0 && how.signal != SIGSTOP) write_guard_.begin_delivery(thread);
   if (calls_.has_to_wait(thread, how)) {
-    evict(process_);
+    cache::evict(process_);
     return stop_again(thread, how);
   }
   counts_.note_native_step();
@@ -355,7 +333,7 @@ StopVerdict CacheSource::cache_stop(Thread& thread, const WaitStatus& status) {
 bool CacheSource::guard_hit(Thread& thread) {
   const auto full = part_.memory().entries(part_.memory().log_end());
   const bool stays = log_.is_busy();
-  if (everybody_recorded(process_)) part_.space().look_for_code_to_protect(thread, full);
+  if (cache::everybody_recorded(process_)) part_.space().look_for_code_to_protect(thread, full);
   if (!stays) part_.space().learn_from_log(full);
   auto regs = thread.user_regs();
   if (!regs || !part_.forced_signals().take_fault(thread)) return false;
@@ -489,23 +467,12 @@ Result<void> CacheSource::leave(Thread& thread) {
   translate::ProgramState native =
       cache::program_state(part_.space().code(), part_.memory(), place, stopped_at);
   at_insn_ = cache::is_before_insn(place, native);
-  const auto taken_back =
-      cache::take_back_refused_branch(process_, part_.space().code(), part_.memory(), native);
-  const auto& points = part_.space().code().exits()->values();
-  std::size_t left = 0;
-  if (taken_back) {
-    const auto entries = part_.memory().entries(native.log + translate::kLogEntryBytes);
-    if (!entries.empty()) left = points.before_exit(entries.back());
-  } else if (place && (native.flags & translate::kCommitted) == 0) {
-    left = place->values;
-  }
+  const auto unfinished =
+      cache::unfinished_block(process_, part_.space().code(), part_.memory(), place, native);
   take_log(native.log);
-  if (place) log_.end_values(left);
-  if (taken_back) {
-    log_.add_passed(taken_back->block, taken_back->block.branches.size(), taken_back->block_number,
-                    left);
-  } else if (place && (native.flags & translate::kCommitted) == 0) {
-    log_.add_passed(place->logged, place->map_entry.passed, place->number, left);
+  if (place) log_.end_values(unfinished ? unfinished->values : 0);
+  if (unfinished) {
+    log_.add_passed(*unfinished);
   } else {
     log_.add_arrival(native.pc);
   }
@@ -524,7 +491,7 @@ Result<void> CacheSource::leave(Thread& thread) {
 }
 
 cache::MissAnswer CacheSource::find_next(Thread& thread, TraceeAddr log) {
-  if (!part_.space().is_open() || !everybody_recorded(process_) || !part_.space().refresh())
+  if (!part_.space().is_open() || !cache::everybody_recorded(process_) || !part_.space().refresh())
     return {};
   // A thread inside a section does not ask: it stops (DispatchStub).
   if (thread.stopped()) look_for_sections(part_.space(), stepper_, thread);
@@ -596,7 +563,7 @@ bool CacheSource::return_from_handler(Thread& thread) {
   const SourceResume how = stepper_.last_resume();
   if (how.step || how.syscalls || thread.stop_wanted() || process_.address_limit.counts_ours() ||
       !part_.space().protection().pages().empty() || !part_.space().is_open() ||
-      process_.lifted_for_vfork || !everybody_recorded(process_)) {
+      process_.lifted_for_vfork || !cache::everybody_recorded(process_)) {
     return false;
   }
   const auto regs =

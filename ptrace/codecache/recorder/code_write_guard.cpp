@@ -80,7 +80,7 @@ bool CodeWriteGuard::let_write(Thread& thread, const Hit& hit, std::size_t slot)
   // The kernel unblocks a signal that it forces.
   if (hit.blocked) *mask |= kSegvBit;
   if (!space.segv_action().repair(thread, space.memory().thread(slot), *mask)) return false;
-  if (hit.merged) thread.send(SIGSEGV);
+  if (hit.merged) thread.send_again(SIGSEGV);
   // A failure here ends the thread, or the fault comes again.
   (void)(hit.merged ? space.protection().unprotect_all(thread)
                     : space.protection().let_write(thread, hit.at, written_));

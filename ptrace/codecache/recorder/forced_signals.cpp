@@ -86,7 +86,7 @@ bool ForcedSignals::take_fault(Thread& thread) const {
   if (segv_blocked(thread)) *mask |= kSegvBit;
   if (!space_.segv_action().repair(thread, space_.memory().thread(slot_), *mask)) return false;
   if (info && info->si_code <= 0) {
-    thread.send(SIGSEGV);
+    thread.send_again(SIGSEGV);
   }
   return true;
 }
@@ -100,7 +100,7 @@ bool ForcedSignals::take_trap(Thread& thread) const {
   const WaitStatus& status = thread.status();
   const bool merged = status.kind == WaitKind::kStopped && status.signal == SIGTRAP &&
                       thread.trap_cause() != TrapCause::kBreakpointInsn;
-  if (merged) thread.send(SIGTRAP);
+  if (merged) thread.send_again(SIGTRAP);
   return true;
 }
 

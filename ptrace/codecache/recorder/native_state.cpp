@@ -21,6 +21,40 @@ bool may_be_refused(TraceeAddr target) {
   return upper != 0 && upper != -1;
 }
 
+/// Takes the branch that was logged last back if the CPU refuses it; see unfinished_block().
+/// Returns the superblock, which is then not left any more.
+std::optional<UnfinishedBlock> take_back_refused_branch(Process& process, const CodeCache& code,
+                                                        const ThreadMemory& memory,
+                                                        translate::ProgramState& state) {
+  const bool committed = (state.flags & translate::kCommitted) != 0;
+  if (!committed || !may_be_refused(state.pc)) return std::nullopt;
+  const auto entries = memory.entries(state.log);
+  if (entries.empty()) return std::nullopt;
+  const auto exit = code.exits()->find(entries.back());
+  if (!exit || exit->kind != decoder::LoggedExitKind::kIndirect) return std::nullopt;
+  std::array<std::uint8_t, arch::kMaxInsnBytes> bytes{};
+  const std::size_t length = process.read_code(exit->from, bytes);
+  const translate::SourceInsn insn =
+      translate::decode_source(exit->from, std::span{bytes}.first(length));
+  std::uint64_t& rsp = state.regs[UserReg::kRsp];
+  switch (insn.kind) {
+    case translate::InsnClass::kIndirectJump:
+      break;
+    case translate::InsnClass::kIndirectCall:
+      rsp += sizeof(std::uint64_t);
+      break;
+    case translate::InsnClass::kReturn:
+      rsp -= sizeof(std::uint64_t) + insn.stack_bytes;
+      break;
+    default:
+      return std::nullopt;  // the instruction was overwritten meanwhile
+  }
+  state.pc = exit->from;
+  state.log = state.log - sizeof(std::uint32_t);
+  return UnfinishedBlock{exit->block, exit->block_number, exit->block.branches.size(),
+                         code.exits()->values().before_exit(entries.back())};
+}
+
 }  // namespace
 
 bool can_run_translated(const arch::cpu::UserRegs& regs) {
@@ -77,35 +111,13 @@ std::optional<TraceeAddr> target_of_last_exit(const CodeCache& code, const Threa
   return TraceeAddr{memory.read(Slot::kTarget)};
 }
 
-std::optional<decoder::LoggedExit> take_back_refused_branch(Process& process, const CodeCache& code,
-                                                            const ThreadMemory& memory,
-                                                            translate::ProgramState& state) {
-  const bool committed = (state.flags & translate::kCommitted) != 0;
-  if (!committed || !may_be_refused(state.pc)) return std::nullopt;
-  const auto entries = memory.entries(state.log);
-  if (entries.empty()) return std::nullopt;
-  const auto exit = code.exits()->find(entries.back());
-  if (!exit || exit->kind != decoder::LoggedExitKind::kIndirect) return std::nullopt;
-  std::array<std::uint8_t, arch::kMaxInsnBytes> bytes{};
-  const std::size_t length = process.read_code(exit->from, bytes);
-  const translate::SourceInsn insn =
-      translate::decode_source(exit->from, std::span{bytes}.first(length));
-  std::uint64_t& rsp = state.regs[UserReg::kRsp];
-  switch (insn.kind) {
-    case translate::InsnClass::kIndirectJump:
-      break;
-    case translate::InsnClass::kIndirectCall:
-      rsp += sizeof(std::uint64_t);
-      break;
-    case translate::InsnClass::kReturn:
-      rsp -= sizeof(std::uint64_t) + insn.stack_bytes;
-      break;
-    default:
-      return std::nullopt;  // the instruction was overwritten meanwhile
-  }
-  state.pc = exit->from;
-  state.log = state.log - sizeof(std::uint32_t);
-  return exit;
+std::optional<UnfinishedBlock> unfinished_block(Process& process, const CodeCache& code,
+                                                const ThreadMemory& memory,
+                                                const std::optional<CodePlace>& place,
+                                                translate::ProgramState& state) {
+  if (auto taken_back = take_back_refused_branch(process, code, memory, state)) return taken_back;
+  if (!place || (state.flags & translate::kCommitted) != 0) return std::nullopt;
+  return UnfinishedBlock{place->logged, place->number, place->map_entry.passed, place->values};
 }
 
 }  // namespace backtrail::tracee::cache

@@ -3,6 +3,8 @@
 /// @file
 /// The program's native state and its state in translated code, each from the other.
 
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 
 #include "arch/base/address.hpp"
@@ -44,11 +46,23 @@ namespace backtrail::tracee::cache {
                                                             const ThreadMemory& memory,
                                                             TraceeAddr log);
 
+/// A superblock that a thread has left on its way, and not by an exit.
+struct UnfinishedBlock {
+  decoder::BlockView logged;
+  std::uint32_t number = 0;  ///< Its number in the ExitTable.
+  std::size_t passed = 0;    ///< How many of its branches were taken.
+  std::size_t values = 0;    ///< How many of its values were recorded.
+};
+
+/// Returns the superblock that a thread with this state is in; nullopt if it has left it by an
+/// exit, or is elsewhere.
+///
 /// The CPU does not jump to a non-canonical address: the branch itself faults and pushes or pops
 /// nothing (except that the word that a call wrote below the stack remains). If the branch that was
-/// logged last leads there, takes it back, for the CPU to execute, and returns its exit.
-std::optional<decoder::LoggedExit> take_back_refused_branch(
-    Process& process, const CodeCache& code, const ThreadMemory& memory,
-    arch::cpu::translate::ProgramState& state);
+/// logged last leads there, takes it back, for the CPU to execute: `state` is before it then.
+std::optional<UnfinishedBlock> unfinished_block(Process& process, const CodeCache& code,
+                                                const ThreadMemory& memory,
+                                                const std::optional<CodePlace>& place,
+                                                arch::cpu::translate::ProgramState& state);
 
 }  // namespace backtrail::tracee::cache

@@ -140,24 +140,25 @@ void ThreadLog::add_record(const decoder::Record& record) {
   bound_undecoded();
 }
 
-void ThreadLog::add_passed(const decoder::BlockView& block, std::size_t passed,
-                           std::uint32_t number, std::size_t values) {
-  const auto points = space_->code().exits()->values().of_block(number);
+void ThreadLog::add_passed(const UnfinishedBlock& block) {
+  const auto points = space_->code().exits()->values().of_block(block.number);
+  const std::size_t values = std::min(block.values, points.size());
   std::vector<decoder::ValueFact> facts;
   std::size_t next = 0;
   const auto add_facts = [&](std::size_t branches) {
     facts.clear();
-    for (; next < std::min(values, points.size()) && points[next].passed == branches; ++next) {
-      const auto value = log_->values().at(log_->values().end() - values + next);
+    for (; next < values && points[next].passed == branches; ++next) {
+      const auto value = log_->values().at(log_->values().end() - block.values + next);
       if (!value) continue;
-      facts.push_back({.pc = block.at(points[next].pc), .value = *value, .reg = points[next].reg});
+      facts.push_back(
+          {.pc = block.logged.at(points[next].pc), .value = *value, .reg = points[next].reg});
     }
     log_->add_facts(facts);
   };
-  log_->add_arrival(block.start);
+  log_->add_arrival(block.logged.start);
   add_facts(0);
-  for (std::size_t i = 0; i < passed; ++i) {
-    const auto [from, to] = block.branch(i);
+  for (std::size_t i = 0; i < block.passed; ++i) {
+    const auto [from, to] = block.logged.branch(i);
     log_->add_record(decoder::branch(from, to));
     ++counts_.branches;
     add_facts(i + 1);

@@ -12,6 +12,7 @@
 #include "arch/base/address.hpp"
 #include "decoder/cachelog/cache_log.hpp"
 #include "ptrace/codecache/memory/cache_memory.hpp"
+#include "ptrace/codecache/recorder/native_state.hpp"
 #include "ptrace/codecache/recorder/value_log.hpp"
 #include "ptrace/codecache/space/busy_log.hpp"
 
@@ -67,10 +68,8 @@ class ThreadLog {
   void add_record(const decoder::Record& record);
   /// Adds that the thread is at `at`, the target of an indirect branch that was taken last.
   void add_arrival(TraceeAddr at) { log_->add_arrival(at); }
-  /// Adds the first `passed` branches of a superblock that was not left by an exit, and the first
-  /// `values` of the values that the superblock with that number records.
-  void add_passed(const decoder::BlockView& block, std::size_t passed, std::uint32_t number,
-                  std::size_t values);
+  /// Adds what the thread has done of the superblock that it is in: branches, recorded values.
+  void add_passed(const UnfinishedBlock& block);
   /// Null unless the thread records values.
   [[nodiscard]] ValueLog* values() { return values_.get(); }
   /// Call when the memory for values is full: the thread goes on in the memory that is returned.
