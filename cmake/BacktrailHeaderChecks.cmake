@@ -4,7 +4,8 @@
 # Most of that time goes into a few headers that most others include. Headers that include one of
 # these directly may use it precompiled. That cannot hide a missing include, because a header's
 # includes come before its own text.
-set(BT_WIDELY_INCLUDED <functional> <memory> <string> arch/base/address.hpp arch/base/result.hpp)
+set(BT_WIDELY_INCLUDED <functional> <memory> <string> arch/base/address.hpp arch/base/result.hpp
+    ptrace/engine/thread_runner.hpp)
 
 # bt_widely_included(HEADER OUT): the headers of BT_WIDELY_INCLUDED that HEADER includes, directly
 # or through others, joined by '+'; empty if there are none.

@@ -84,6 +84,24 @@ Skipped: Package.test_lintian: lintian is not installed
 <testcase name="dev" status="run"><system-out>fine</system-out></testcase>
 </testsuite>
 """
+# A report of tests that failed: one of GoogleTest, and a script.
+FAILED = """<testsuite name="all"
+\ttests="2"
+\tfailures="2"
+\tdisabled="0"
+\tskipped="0"
+>
+<testcase name="Page.Opens" status="fail"><failure message=""/>
+<system-out>Running main()
+a_test.cpp:5: Failure
+Expected: (a) &lt; (b)
+</system-out></testcase>
+<testcase name="ide" status="fail"><failure message=""/>
+<system-out>F
+AssertionError: no answer
+</system-out></testcase>
+</testsuite>
+"""
 CTEST = RECORDS_ITSELF + """
 while [ $# != 0 ]; do
   [ "$1" != --output-junit ] || cp "$REPORT" "$2"
@@ -154,6 +172,25 @@ class Dev(unittest.TestCase):
         self.assertNotIn(" install ", self.dev("demo")[1])
         calls = self.dev("test")[1]
         self.assertIn("--no-install-recommends dpkg-dev file man-db zsh fish rpm\n", calls)
+
+    def test_repeats_at_the_end_what_failed_tests_said(self):
+        self.file("installed", DEBIAN_12 + FOR_PROGRAM_TESTS)
+        self.environment["REPORT"] = self.file("report.xml", FAILED)
+        os.makedirs(os.path.join(self.folder, "build", "release"))
+        self.program("bin/ctest", CTEST + "exit 8\n")
+        done, _ = self.dev("test")
+        self.assertNotEqual(done.returncode, 0, done)
+        self.assertEqual(done.stdout, """
+failed: Page.Opens
+  a_test.cpp:5: Failure
+  Expected: (a) < (b)
+
+failed: ide
+  F
+  AssertionError: no answer
+
+0 passed, 2 failed, 0 skipped
+""")
 
     def test_lists_what_tests_skipped(self):
         self.file("installed", DEBIAN_12 + FOR_PROGRAM_TESTS)

@@ -23,12 +23,6 @@ using ::testing::Not;
 
 class ReportExport : public test::ReportFixture {
  protected:
-  /// Returns the page's DOM in a browser after its scripts have run.
-  std::string dom_of(const std::string& name) {
-    return run({"chromium", "--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run",
-                "--user-data-dir=" + folder.path() + "/profile", "--window-size=1400,1000",
-                "--virtual-time-budget=120000", "--dump-dom", "file://" + (folder / name)});
-  }
   /// Returns the page's text after a search for `text` and a walk over its results.
   std::string walk_search(const std::string& text) {
     const std::string page = report({"--html"}) + "<script>const searched = '" + text +
@@ -238,7 +232,7 @@ TEST_F(ReportExport, ASearchFindsWhatWasInlined) {
 }
 
 TEST_F(ReportExport, ASearchWalksCallsAndInlinedRunsInABrowser) {
-  if (!has("chromium")) GTEST_SKIP() << "no chromium";
+  if (const std::string why = why_no_browser(); !why.empty()) GTEST_SKIP() << why;
   record("inlined");
   const std::string told = walk_search("inner");
   EXPECT_THAT(told, HasSubstr("hits [inner (inlined)]\ntyped [1 inlined function] in [main]"));
@@ -275,7 +269,7 @@ TEST_F(ReportExport, HostileNamesStayNames) {
 }
 
 TEST_F(ReportExport, APageOpensInABrowser) {
-  if (!has("chromium")) GTEST_SKIP() << "no chromium";
+  if (const std::string why = why_no_browser(); !why.empty()) GTEST_SKIP() << why;
   record("hostile");
   run({BT_SERVER, "report", "x.core", "--html", "-o", "x.html"});
   EXPECT_THAT(dom_of("x.html"),
@@ -289,7 +283,7 @@ TEST_F(ReportExport, APageOpensInABrowser) {
 }
 
 TEST_F(ReportExport, FramesOfAPageDoNotGrowWithTheTrace) {
-  if (!has("chromium")) GTEST_SKIP() << "no chromium";
+  if (const std::string why = why_no_browser(); !why.empty()) GTEST_SKIP() << why;
   run({BT_SERVER, "record", "--all", "-o", "x.core", "--",
        std::string{BT_INFERIOR_DIR} + "/crashes", "calls", "17"},
       -1);

@@ -9,6 +9,7 @@
 
 #include <gtest/gtest.h>
 
+#include "test/support/effort.hpp"
 #include "test/support/subprocess.hpp"
 #include "test/support/temporary_folder.hpp"
 
@@ -49,6 +50,19 @@ class ReportFixture : public ::testing::Test {
   }
   bool has(const std::string& program) {
     return !run({"sh", "-c", "command -v " + program}, -1).empty();
+  }
+
+  /// Returns why no browser can be run; empty if one can.
+  std::string why_no_browser() {
+    if (kSanitized) return "the page's script runs where nothing is sanitized";
+    return has("chromium") ? "" : "no chromium";
+  }
+  /// Returns the DOM of a page in a browser after its scripts have run.
+  std::string dom_of(const std::string& name) {
+    // Time is virtual: it passes as fast as timers are asked for.
+    return run({"chromium", "--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run",
+                "--user-data-dir=" + folder.path() + "/profile", "--window-size=1400,1000",
+                "--virtual-time-budget=120000", "--dump-dom", "file://" + (folder / name)});
   }
 
   TemporaryFolder folder;

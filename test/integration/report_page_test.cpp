@@ -19,17 +19,14 @@ using ::testing::Not;
 class ReportPage : public test::ReportFixture {
  protected:
   void SetUp() override {
-    if (!has("chromium")) GTEST_SKIP() << "no chromium";
+    if (const std::string why = why_no_browser(); !why.empty()) GTEST_SKIP() << why;
   }
   /// Returns the output of page_walk.html, one fact a line.
   std::string walk(const std::string& name, const std::vector<std::string>& arguments = {},
                    const std::vector<std::string>& options = {"--html"}) {
     record(name, arguments);
     std::ofstream{folder / "x.html"} << report(options) + run({"cat", BT_PAGE_WALK});
-    const std::string dom =
-        run({"chromium", "--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run",
-             "--user-data-dir=" + folder.path() + "/profile", "--window-size=1400,1000",
-             "--virtual-time-budget=120000", "--dump-dom", "file://" + (folder / "x.html")});
+    const std::string dom = dom_of("x.html");
     std::string told = dom.substr(std::min(dom.find("<pre id=\"told\">"), dom.size()));
     EXPECT_THAT(told, AllOf(HasSubstr("cause: "), HasSubstr("help: true; true"),
                             Not(HasSubstr("failed: "))));
