@@ -4,8 +4,8 @@
     gdb -i dap -x /usr/share/backtrail/backtrail-dap.py
 
 They need a target that goes backwards: `backtrail replay`, or a program of `backtrail serve` after
-`record btrace`, which this script types when a program of the target `| backtrail serve ...` stops for
-the first time (not if $BACKTRAIL_DAP_RECORD is 0).
+`monitor history on` or `record btrace`. This script types the latter when a program of the target
+`| backtrail serve ...` stops for the first time (not if $BACKTRAIL_DAP_RECORD is 0).
 """
 
 import os
@@ -14,6 +14,21 @@ import re
 import gdb
 from gdb.dap.server import _commands, capability, request, send_gdb, send_gdb_with_response
 from gdb.dap.startup import DAPException
+
+
+def is_serve():
+    """Whether the target is a living program of a Backtrail server, `| backtrail serve ...`."""
+    target = getattr(gdb.selected_inferior().connection, "details", None) or ""
+    return bool(re.match(r"\|.*backtrail\S* serve ", target))
+
+
+def want_a_past():
+    """Such a server goes back at any time, but stops at once where it has recorded nothing."""
+    if not is_serve() or gdb.current_recording() is not None:
+        return
+    if "No history" in gdb.execute("monitor history", to_string=True):
+        raise DAPException("the program cannot go backwards: nothing is recorded "
+                           "(type monitor history on, or record btrace)")
 
 
 def in_order(direction):
@@ -36,6 +51,7 @@ def go_on_forwards():
 
 def backwards(command, arguments):
     """Handles gdb's own request, `next` or `continue`, in the reverse direction."""
+    send_gdb_with_response(want_a_past)
     send_gdb_with_response(lambda: in_order("reverse"))
     try:
         return _commands[command](**arguments)
@@ -62,8 +78,7 @@ recorded = set()
 def record():
     """Types `record btrace` for a living program of a Backtrail server, once."""
     inferior = gdb.selected_inferior()
-    target = getattr(inferior.connection, "details", None) or ""
-    if not re.match(r"\|.*backtrail\S* serve ", target) or inferior.pid in recorded:
+    if not is_serve() or inferior.pid in recorded:
         return
     recorded.add(inferior.pid)
     if gdb.current_recording() is not None:

@@ -176,18 +176,37 @@ class StepBack(unittest.TestCase):
         client.event("stopped")
         self.assertEqual(client.line(thread), ("main", 37))
 
-    def test_an_error_where_nothing_goes_backwards(self):
-        os.environ["BACKTRAIL_DAP_RECORD"] = "0"
-        self.addCleanup(os.environ.pop, "BACKTRAIL_DAP_RECORD")
+    def stop_in_main(self, server):
         client = self.client()
-        _, stop = client.attach(self.program, "| %s serve - %s" % (BACKTRAIL, self.program), ["main"])
+        _, stop = client.attach(self.program, "| %s - %s" % (server, self.program), ["main"])
         client.ask("continue", threadId=stop["threadId"])
         client.event("stopped")
-        answer = client.answer(client.send("stepBack", threadId=stop["threadId"]))
+        return client, stop["threadId"]
+
+    def test_an_error_where_nothing_goes_backwards(self):
+        client, thread = self.stop_in_main("gdbserver --once")
+        answer = client.answer(client.send("stepBack", threadId=thread))
         self.assertFalse(answer["success"])
         self.assertIn("backwards", answer["message"])
-        client.ask("next", threadId=stop["threadId"])  # still forwards
+        client.ask("next", threadId=thread)  # still forwards
         client.event("stopped")
+
+    def test_an_error_where_nothing_is_recorded(self):
+        os.environ["BACKTRAIL_DAP_RECORD"] = "0"
+        self.addCleanup(os.environ.pop, "BACKTRAIL_DAP_RECORD")
+        client, thread = self.stop_in_main(BACKTRAIL + " serve")
+        answer = client.answer(client.send("stepBack", threadId=thread))
+        self.assertFalse(answer["success"])
+        self.assertIn("monitor history on", answer["message"])
+        client.ask("next", threadId=thread)
+        client.event("stopped")
+        client.ask("evaluate", expression="monitor history on", context="repl")
+        client.ask("next", threadId=thread)
+        client.event("stopped")
+        there = client.line(thread)
+        client.ask("stepBack", threadId=thread)
+        client.event("stopped")
+        self.assertNotEqual(client.line(thread), there)
 
 
 if __name__ == "__main__":
