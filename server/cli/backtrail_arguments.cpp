@@ -15,6 +15,7 @@ namespace {
 struct Values {
   bool attach = false;
   std::string source = "auto";
+  std::string depth = "free";
   std::string disable_packet;
   bool debug = false;
   ServeOptions serve;
@@ -69,6 +70,7 @@ void add_serve_options(CLI::App& serve, Values& values) {
       ->type_name("KIND");
   serve.add_flag("--from-start", values.serve.from_start,
                  "Record from the start: `reverse-step` works without `record btrace`");
+  add_values_option(serve, values.depth);
   CLI::Option* tail =
       serve.add_option("--tail", values.serve.tail.path, "Socket file for `backtrail tail`");
   tail->type_name("PATH");
@@ -93,7 +95,7 @@ void add_serve_options(CLI::App& serve, Values& values) {
 }
 
 bool takes_a_value(const std::string& word) {
-  return word == "--source" || word == "--tail" || word == "--tail-spool" ||
+  return word == "--source" || word == "--values" || word == "--tail" || word == "--tail-spool" ||
          word == "--tail-spool-size" || word == "--log" || word == "--log-file" ||
          word == "--disable-packet";
 }
@@ -134,6 +136,13 @@ Command finish_decode(DecodeOptions options, const std::string& format, const st
 Command finish_serve(const CLI::App& serve, Values& values) {
   ServeOptions& options = values.serve;
   options.source = *tracee::source_kind_from(values.source);
+  if (values.depth == "most") {
+    if (options.source == tracee::SourceKind::kAuto) options.source = tracee::SourceKind::kCache;
+    if (options.source != tracee::SourceKind::kCache) {
+      return wrong_words("serve", "--values=most needs --source cache");
+    }
+    options.values = tracee::ValueDepth::kMost;
+  }
   if (values.debug) options.log = options.log.empty() ? "debug" : "debug," + options.log;
   auto names = parse_packet_names(values.disable_packet);
   if (!names) return wrong_words("serve", names.error() + "\n" + packet_names_help());

@@ -41,6 +41,15 @@ std::string wrong_log_levels(std::string_view levels) {
       levels);
 }
 
+void add_values_option(CLI::App& app, std::string& depth) {
+  app.add_option("--values", depth,
+                 "How much of the program's values to record besides branches, so that the past "
+                 "shows more: free (nothing, default) or most (addresses of stores, and system "
+                 "calls; takes longer)")
+      ->check(CLI::IsMember({"free", "most"}))
+      ->type_name("DEPTH");
+}
+
 void add_roots_option(CLI::App& app, std::vector<std::string>& roots) {
   app.add_option("--files", roots, "Look for the program's files below this folder first")
       ->type_name("FOLDER")

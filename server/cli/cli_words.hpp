@@ -30,6 +30,9 @@ int fail_with(const std::string& text);
 /// Returns the error for words that log::configure does not take.
 [[nodiscard]] std::string wrong_log_levels(std::string_view levels);
 
+/// Adds the option --values, a DEPTH: "free" or "most".
+void add_values_option(CLI::App& app, std::string& depth);
+
 /// Adds the option --files.
 void add_roots_option(CLI::App& app, std::vector<std::string>& roots);
 

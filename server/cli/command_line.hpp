@@ -38,6 +38,8 @@ struct ServeOptions {
   bool once = false;
   tracee::SourceKind source = tracee::SourceKind::kAuto;
   bool from_start = false;  ///< Record before the client asks.
+  /// Recorded besides branches for the past of programs.
+  tracee::ValueDepth values = tracee::ValueDepth::kFree;
   std::set<std::string> disabled_packets;
   std::string log;            ///< Levels as log::configure takes them; empty = unchanged.
   std::string log_file;       ///< Empty = stderr.

@@ -123,12 +123,7 @@ void add_options(CLI::App& app, RecordValues& values) {
       ->type_name("SIZE");
   app.add_flag("--times,!--no-times", values.times,
                "Crash files show when threads were on a CPU, if the kernel allows it (default)");
-  app.add_option("--values", values.values,
-                 "How much of the program's values to record besides branches, so that the past "
-                 "shows more: free (nothing, default) or most (addresses of stores, and system "
-                 "calls; takes longer)")
-      ->check(CLI::IsMember({"free", "most"}))
-      ->type_name("DEPTH");
+  add_values_option(app, values.values);
   app.add_flag("--stats", values.statistics, "Print on stderr what was recorded and what it cost");
   app.add_option("--log", values.log, "Levels, for example ptrace:debug")->type_name("SPEC");
 }

@@ -97,7 +97,8 @@ int run_serve(const ServeOptions& options, Target& target) {
 
 int run_serve(const ServeOptions& options) {
   if (const auto ready = set_up_logging(options); !ready) return give_up(ready.error());
-  const std::unique_ptr<Target> target = make_live_target(options.source, options.from_start);
+  const std::unique_ptr<Target> target =
+      make_live_target(options.source, options.from_start, options.values);
   return run_serve(options, *target);
 }
 

@@ -7,6 +7,7 @@ _backtrail_values() {
   case $1 in
     serve:--wrapper) printf '%s\n' : ;;
     serve:--source) printf '%s\n' auto perf-pt perf-bts lbr cache step ;;
+    serve:--values) printf '%s\n' free most ;;
     serve:--tail) printf '%s\n' :file ;;
     serve:--tail-spool) printf '%s\n' :folder ;;
     serve:--tail-spool-size) printf '%s\n' : ;;
@@ -44,7 +45,7 @@ _backtrail_values() {
 _backtrail_options() {
   case $1 in
     '') printf '%s\n' -h --help --version ;;
-    serve) printf '%s\n' -h --help --attach --multi --once --wrapper --disable-randomization --no-disable-randomization --startup-with-shell --no-startup-with-shell --source --from-start --tail --tail-spool --tail-spool-size --log --log-file --debug --disable-packet ;;
+    serve) printf '%s\n' -h --help --attach --multi --once --wrapper --disable-randomization --no-disable-randomization --startup-with-shell --no-startup-with-shell --source --from-start --values --tail --tail-spool --tail-spool-size --log --log-file --debug --disable-packet ;;
     record) printf '%s\n' -h --help --source --ring -o --output --on --full --dump-undumpable --pack --attachment --all --max-disk --times --no-times --values --stats --log ;;
     replay) printf '%s\n' -h --help --files --unpack ;;
     report) printf '%s\n' -h --help -o --output --files --calls --branches --values --all-threads --folded --html --json --markdown --perfetto --signature --speedscope --summary ;;

@@ -28,6 +28,7 @@ complete -c backtrail -n '__fish_seen_subcommand_from serve' -l startup-with-she
 complete -c backtrail -n '__fish_seen_subcommand_from serve' -l no-startup-with-shell -d 'Opposite of --startup-with-shell'
 complete -c backtrail -n '__fish_seen_subcommand_from serve' -l source -x -a 'auto perf-pt perf-bts lbr cache step' -d 'Branch source'
 complete -c backtrail -n '__fish_seen_subcommand_from serve' -l from-start -d 'Record from the start'
+complete -c backtrail -n '__fish_seen_subcommand_from serve' -l values -x -a 'free most' -d 'How much of the program'\''s values to record besides branches, so that the past shows more'
 complete -c backtrail -n '__fish_seen_subcommand_from serve' -l tail -r -F -d 'Socket file for `backtrail tail`'
 complete -c backtrail -n '__fish_seen_subcommand_from serve' -l tail-spool -x -a '(__fish_complete_directories)' -d 'Folder that buffers records for a slow `backtrail tail`, so that none is lost'
 complete -c backtrail -n '__fish_seen_subcommand_from serve' -l tail-spool-size -x -d 'Most bytes buffered for each tail'

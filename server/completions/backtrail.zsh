@@ -47,6 +47,7 @@ _backtrail() {
             '--no-startup-with-shell[Opposite of --startup-with-shell]' \
             '--source[Branch source]:KIND:(auto perf-pt perf-bts lbr cache step)' \
             '--from-start[Record from the start]' \
+            '--values[How much of the program'\''s values to record besides branches, so that the past shows more]:DEPTH:(free most)' \
             '--tail[Socket file for `backtrail tail`]:PATH:_files' \
             '--tail-spool[Folder that buffers records for a slow `backtrail tail`, so that none is lost]:FOLDER:_files -/' \
             '--tail-spool-size[Most bytes buffered for each tail]:SIZE: ' \

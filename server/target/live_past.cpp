@@ -22,7 +22,8 @@ struct LivePast::ProcessPast {
   ProgramPast past;
 };
 
-LivePast::LivePast(tracee::Engine& engine) : engine_{engine} {}
+LivePast::LivePast(tracee::Engine& engine, tracee::ValueDepth values)
+    : engine_{engine}, values_{values} {}
 LivePast::~LivePast() = default;
 
 LivePast::ProcessPast* LivePast::past_of(pid_t pid) {
@@ -55,9 +56,9 @@ std::string_view LivePast::why_unchangeable() const {
   return "the past cannot be changed: continue to its end first";
 }
 
-tracee::TraceConfig LivePast::history_config() {
+tracee::TraceConfig LivePast::history_config() const {
   constexpr std::uint64_t kHistoryBytes = 64ULL << 20;
-  return {.format = tracee::TraceFormat::kBts, .size_bytes = kHistoryBytes};
+  return {.format = tracee::TraceFormat::kBts, .size_bytes = kHistoryBytes, .values = values_};
 }
 
 Result<void> LivePast::keep_history(bool on) {

@@ -19,7 +19,8 @@ namespace backtrail::server {
 class LivePast final : public PastControl {
  public:
   /// `engine` is borrowed.
-  explicit LivePast(tracee::Engine& engine);
+  /// @param values  What histories hold besides branches.
+  LivePast(tracee::Engine& engine, tracee::ValueDepth values);
   ~LivePast() override;
 
   // PastControl
@@ -32,7 +33,7 @@ class LivePast final : public PastControl {
   [[nodiscard]] std::string_view why_unchangeable() const override;
 
   /// How threads are recorded for their past.
-  [[nodiscard]] static tracee::TraceConfig history_config();
+  [[nodiscard]] tracee::TraceConfig history_config() const;
   /// Begins or ends the histories of all threads. Errors: kBusy while a thread is in the past; the
   /// source's.
   Result<void> keep_history(bool on);
@@ -72,6 +73,7 @@ class LivePast final : public PastControl {
   [[nodiscard]] const ProcessPast* known_past_of(pid_t pid) const;
 
   tracee::Engine& engine_;
+  tracee::ValueDepth values_;
   std::map<pid_t, PastStops> stops_;
   std::map<pid_t, PastChanges> changes_;
   std::map<pid_t, std::unique_ptr<ProcessPast>> processes_;

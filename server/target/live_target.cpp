@@ -40,9 +40,10 @@ class LiveTarget final : public Target,
                          public BreakpointControl,
                          public BranchTracing {
  public:
-  LiveTarget(tracee::SourceKind source, bool from_start) : engine_{source} {
+  LiveTarget(tracee::SourceKind source, bool from_start, tracee::ValueDepth values)
+      : engine_{source}, past_{engine_, values} {
     engine_.set_on_recorded_unasked([this](Thread& thread) { listeners_.follow_unasked(thread); });
-    if (from_start) engine_.set_from_start(LivePast::history_config());
+    if (from_start) engine_.set_from_start(past_.history_config());
   }
   LiveTarget(const LiveTarget&) = delete;
   LiveTarget& operator=(const LiveTarget&) = delete;
@@ -305,7 +306,7 @@ class LiveTarget final : public Target,
 
   RecordListeners listeners_{engine_};  // outlives the traces that it listens to
   Engine engine_;
-  LivePast past_{engine_};
+  LivePast past_;
   mutable LiveSymbols symbols_;
 };
 
@@ -449,8 +450,9 @@ Result<void> LiveTarget::set_siginfo(ThreadId id, std::span<const std::uint8_t> 
 
 }  // namespace
 
-std::unique_ptr<Target> make_live_target(tracee::SourceKind source, bool from_start) {
-  return std::make_unique<LiveTarget>(source, from_start);
+std::unique_ptr<Target> make_live_target(tracee::SourceKind source, bool from_start,
+                                         tracee::ValueDepth values) {
+  return std::make_unique<LiveTarget>(source, from_start, values);
 }
 
 }  // namespace backtrail::server

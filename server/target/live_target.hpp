@@ -15,7 +15,9 @@ namespace backtrail::server {
 /// @param source  Source of branch traces; kAuto takes the best one available.
 /// @param from_start  Records processes before the client asks; the client then gets the earlier
 /// records too.
-[[nodiscard]] std::unique_ptr<Target> make_live_target(tracee::SourceKind source,
-                                                       bool from_start = false);
+/// @param values  What is recorded besides branches for the past of programs. kMost needs kCache.
+[[nodiscard]] std::unique_ptr<Target> make_live_target(
+    tracee::SourceKind source, bool from_start = false,
+    tracee::ValueDepth values = tracee::ValueDepth::kFree);
 
 }  // namespace backtrail::server

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -71,8 +72,9 @@ struct Yield {
 
 class Traveller {
  public:
-  Traveller(const std::string& source, const std::string& program)
-      : server_{{"--once", "--from-start", "--source", source, ":0",
+  /// @param values  How much of the program's values is recorded: "free" or "most".
+  explicit Traveller(const std::string& program, const std::string& values = "free")
+      : server_{{"--once", "--from-start", "--source", "cache", "--values", values, ":0",
                  std::string{BT_INFERIOR_DIR} + "/" + program},
                 {BT_SERVER, "serve"}},
         client_{connect(server_)} {
@@ -144,7 +146,7 @@ class LivePastTruth : public ::testing::TestWithParam<const char*> {};
 TEST_P(LivePastTruth, WhatIsShownWasThere) {
   constexpr std::size_t kSteps = test::kSanitized ? 200 : 500;
   constexpr std::size_t kNear = 100;
-  Traveller gdb{"cache", GetParam()};
+  Traveller gdb{GetParam()};
   const std::vector<Moment> way = gdb.walk(kSteps);
   ASSERT_GT(way.size(), 2 * kNear);
   Yield near;
@@ -184,12 +186,15 @@ INSTANTIATE_TEST_SUITE_P(Programs, LivePastTruth,
                                            "values_objects_O2"),
                          [](const auto& test) { return std::string{test.param}; });
 
+/// A program, and how much of its values is recorded.
+using RecordedProgram = std::pair<const char*, const char*>;
+
 /// The program runs from translated code between what was stepped and the end.
-class LivePastOfTranslatedCode : public ::testing::TestWithParam<const char*> {};
+class LivePastOfTranslatedCode : public ::testing::TestWithParam<RecordedProgram> {};
 
 TEST_P(LivePastOfTranslatedCode, WhatIsShownWasThere) {
   constexpr std::size_t kSteps = test::kSanitized ? 150 : 300;
-  Traveller gdb{"cache", GetParam()};
+  Traveller gdb{GetParam().first, GetParam().second};
   const std::vector<Moment> way = gdb.walk(kSteps);
   std::map<std::string, std::size_t> visits;
   for (const Moment& moment : way) ++visits[register_of(moment.registers, kRip)];
@@ -231,9 +236,42 @@ TEST_P(LivePastOfTranslatedCode, WhatIsShownWasThere) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Programs, LivePastOfTranslatedCode,
-                         ::testing::Values("values_sorts_O0", "values_jumps_O2", "values_maps_O2",
-                                           "values_loops_O2", "values_prints_O0"),
-                         [](const auto& test) { return std::string{test.param}; });
+                         ::testing::Values(RecordedProgram{"values_sorts_O0", "free"},
+                                           RecordedProgram{"values_jumps_O2", "free"},
+                                           RecordedProgram{"values_maps_O2", "free"},
+                                           RecordedProgram{"values_loops_O2", "free"},
+                                           RecordedProgram{"values_prints_O0", "free"},
+                                           RecordedProgram{"values_sorts_O0", "most"},
+                                           RecordedProgram{"values_jumps_O2", "most"},
+                                           RecordedProgram{"values_prints_O0", "most"}),
+                         [](const auto& test) {
+                           return std::string{test.param.first} + "_" + test.param.second;
+                         });
+
+/// Runs a program to its crash. Returns how many of its registers are known in the last part.
+Yield yield_before_crash(const std::string& values) {
+  constexpr int kSteps = 300;
+  Traveller gdb{"values_objects_O2", values};
+  EXPECT_THAT(gdb.ask("c"), StartsWith("T0b"));
+  Yield yield;
+  for (int i = 0; i < kSteps; ++i) {
+    EXPECT_THAT(gdb.ask("bs"), StartsWith("T05"));
+    const std::string registers = gdb.ask("g");
+    for (std::size_t reg = 0; reg < kGeneral; ++reg) {
+      ++yield.all;
+      if (register_of(registers, reg).find('x') == std::string::npos) ++yield.known;
+    }
+  }
+  return yield;
+}
+
+TEST(LivePastValues, ThatWereRecordedTellMore) {
+  const Yield free = yield_before_crash("free");
+  const Yield most = yield_before_crash("most");
+  constexpr std::size_t kPercent = 100;
+  EXPECT_LT(kPercent * free.known / free.all, 70U);
+  EXPECT_GE(kPercent * most.known / most.all, 85U);
+}
 
 }  // namespace
 }  // namespace backtrail::test

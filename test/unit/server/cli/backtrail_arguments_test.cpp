@@ -43,6 +43,16 @@ TEST(BacktrailArguments, TakesEqualsSigns) {
   EXPECT_EQ(options.log, "rsp:debug");
 }
 
+TEST(BacktrailArguments, ValuesAreRecordedByTheCache) {
+  EXPECT_EQ(serve({":0", "p"}).values, tracee::ValueDepth::kFree);
+  const ServeOptions options = serve({"--values", "most", ":0", "p"});
+  EXPECT_EQ(options.values, tracee::ValueDepth::kMost);
+  EXPECT_EQ(options.source, tracee::SourceKind::kCache);
+  EXPECT_THAT(refused({"serve", "--values=most", "--source=step", ":0", "p"}).text,
+              HasSubstr("--values=most needs --source cache"));
+  EXPECT_THAT(refused({"serve", "--values=all", ":0", "p"}).text, HasSubstr("--values"));
+}
+
 TEST(BacktrailArguments, Stdio) {
   const ServeOptions options = serve({"-", "prog"});
   EXPECT_EQ(options.comm.kind, CommKind::kStdio);
