@@ -261,6 +261,81 @@ TEST_F(CodeCacheTest, AnotherProcessUsesWhatWasSaved) {
   EXPECT_GT(other.code.blocks(), 0U);
 }
 
+/// Returns the places in a superblock at which its number of recorded values grows.
+std::vector<std::uint32_t> growths_of(const CodeCache& code, TraceeAddr translation) {
+  std::vector<std::uint32_t> growths;
+  std::size_t before = 0;
+  for (std::uint32_t within = 0;; ++within) {
+    const auto place = code.locate(translation + within);
+    if (!place || place->logged.start != code.locate(translation)->logged.start) return growths;
+    if (place->values > before) growths.push_back(within);
+    before = place->values;
+  }
+}
+
+TEST_F(CodeCacheTest, AnotherProcessKnowsTheValuesThatSavedTranslationsRecord) {
+  // mov [rdi], rax; jz kTarget; mov [rsi], rax; ret
+  process_.program.put(0, {0x48, 0x89, 0x07, 0x74, 0x0b, 0x48, 0x89, 0x06, 0xc3});
+  code_.record_values();
+  const TraceeAddr translation = process_.translation(Program::kStart);
+  const auto growths = growths_of(code_, translation);
+  EXPECT_EQ(growths.size(), 2U);
+  const std::uint32_t block = code_.locate(translation)->number;
+  const std::uint32_t exit = *process_.exit_to(Program::kTarget, ExitKind::kDirect);
+  const auto saved = process_.save({.present = {kModule}, .gone = {}});
+  ASSERT_NE(saved, nullptr);
+
+  Fake other;
+  other.code.record_values();
+  other.code.load(saved);
+  ASSERT_EQ(other.code.loaded(), saved);
+  other.code.activate(kModule.begin, kModule.end);
+  EXPECT_EQ(other.translation(Program::kStart), translation);
+  EXPECT_EQ(growths_of(other.code, translation), growths);
+  const decoder::ValuePoints& points = other.code.exits()->values();
+  EXPECT_EQ(points.before_exit(exit), 1);
+  const auto values = points.of_block(block);
+  ASSERT_EQ(values.size(), 2U);
+  EXPECT_EQ(values[0].reg, 7);
+  EXPECT_EQ(values[1].reg, 6);
+  EXPECT_EQ(values[1].pc, 5);
+
+  // What is made here continues what was loaded, and is saved with it.
+  other.program.put(0x40, {0x48, 0x89, 0x03, 0xc3});  // mov [rbx], rax; ret
+  const TraceeAddr more = other.translation(Program::kBegin + 0x40);
+  EXPECT_EQ(growths_of(other.code, more).size(), 1U);
+  EXPECT_EQ(points.of_block(block).size(), 2U);
+  const std::uint32_t new_block = other.code.locate(more)->number;
+  const auto again = other.save({.present = {kModule}, .gone = {}});
+  ASSERT_NE(again, nullptr);
+  Fake third;
+  third.code.record_values();
+  third.code.load(again);
+  third.code.activate(kModule.begin, kModule.end);
+  EXPECT_EQ(growths_of(third.code, translation), growths);
+  EXPECT_EQ(growths_of(third.code, more), growths_of(other.code, more));
+  EXPECT_EQ(third.code.exits()->values().of_block(new_block)[0].reg, 3);
+}
+
+TEST_F(CodeCacheTest, TranslationsThatRecordValuesAreForThoseWhoWantThem) {
+  (void)process_.translation(Program::kStart);
+  const auto without = process_.save({.present = {kModule}, .gone = {}});
+  Fake recording;
+  recording.code.record_values();
+  (void)recording.translation(Program::kStart);
+  const auto with = recording.save({.present = {kModule}, .gone = {}});
+  ASSERT_TRUE(with && without);
+  EXPECT_TRUE(without->parts().values.empty() && without->parts().first_values.empty());
+  for (const bool records : {false, true}) {
+    Fake other;
+    if (records) other.code.record_values();
+    other.code.load(records ? without : with);
+    EXPECT_EQ(other.code.loaded(), nullptr);
+    other.code.load(records ? with : without);
+    EXPECT_NE(other.code.loaded(), nullptr);
+  }
+}
+
 TEST_F(CodeCacheTest, LoadedCodeIsRetranslatedLikeAnyOther) {
   const TraceeAddr translation = process_.translation(Program::kStart);
   const std::uint32_t taken = *process_.exit_to(Program::kTarget, ExitKind::kDirect);
