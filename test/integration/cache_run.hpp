@@ -77,8 +77,8 @@ inline void collect(EngineDriver& driver, ThreadId id, const RunOptions& options
   const std::uint64_t history = options.collects ? 0 : kNobodys;
   const TraceConfig config{.format = TraceFormat::kBts,
                            .size_bytes = history,
-                           .values = options.values,
                            .statistics = options.sums,
+                           .values = options.values,
                            .kept = options.kept};
   EXPECT_TRUE(driver.engine.enable_trace(id, config));
   thread = driver.engine.find(id);

@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { kOthers = 3, kCount = 20000, kRounds = 3, kHandled = 1 << 18 };
+enum { kOthers = 3, kCount = 20000, kRounds = 3, kEnough = 20, kHandled = 1 << 18 };
 
 long cells[kOthers + 1][kCount];
 long handled_cells[kHandled];
@@ -97,7 +97,7 @@ static int amid_signals(void) {
   const struct itimerval often = {{0, 200}, {0, 200}};
   const struct itimerval never = {{0, 0}, {0, 0}};
   int good = 1;
-  while (handled < 100) {
+  while (handled < kEnough) {
     setitimer(ITIMER_REAL, &often, NULL);
     good = good && work(0);
     setitimer(ITIMER_REAL, &never, NULL);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ptrace/codecache/translation/code_cache.hpp"
 
+#include <algorithm>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -261,16 +262,15 @@ TEST_F(CodeCacheTest, AnotherProcessUsesWhatWasSaved) {
   EXPECT_GT(other.code.blocks(), 0U);
 }
 
-/// Returns the places in a superblock at which its number of recorded values grows.
-std::vector<std::uint32_t> growths_of(const CodeCache& code, TraceeAddr translation) {
-  std::vector<std::uint32_t> growths;
-  std::size_t before = 0;
-  for (std::uint32_t within = 0;; ++within) {
-    const auto place = code.locate(translation + within);
-    if (!place || place->logged.start != code.locate(translation)->logged.start) return growths;
-    if (place->values > before) growths.push_back(within);
-    before = place->values;
+/// Returns how many values are recorded at each place of a superblock.
+std::vector<std::size_t> recorded_in(const CodeCache& code, TraceeAddr translation) {
+  std::vector<std::size_t> recorded;
+  const std::uint32_t number = code.locate(translation)->number;
+  for (auto place = code.locate(translation); place && place->number == number;
+       place = code.locate(translation + recorded.size())) {
+    recorded.push_back(place->values);
   }
+  return recorded;
 }
 
 TEST_F(CodeCacheTest, AnotherProcessKnowsTheValuesThatSavedTranslationsRecord) {
@@ -278,8 +278,9 @@ TEST_F(CodeCacheTest, AnotherProcessKnowsTheValuesThatSavedTranslationsRecord) {
   process_.program.put(0, {0x48, 0x89, 0x07, 0x74, 0x0b, 0x48, 0x89, 0x06, 0xc3});
   code_.record_values();
   const TraceeAddr translation = process_.translation(Program::kStart);
-  const auto growths = growths_of(code_, translation);
-  EXPECT_EQ(growths.size(), 2U);
+  const auto recorded = recorded_in(code_, translation);
+  EXPECT_EQ(recorded.front(), 0U);
+  EXPECT_EQ(*std::max_element(recorded.begin(), recorded.end()), 2U);
   const std::uint32_t block = code_.locate(translation)->number;
   const std::uint32_t exit = *process_.exit_to(Program::kTarget, ExitKind::kDirect);
   const auto saved = process_.save({.present = {kModule}, .gone = {}});
@@ -291,7 +292,7 @@ TEST_F(CodeCacheTest, AnotherProcessKnowsTheValuesThatSavedTranslationsRecord) {
   ASSERT_EQ(other.code.loaded(), saved);
   other.code.activate(kModule.begin, kModule.end);
   EXPECT_EQ(other.translation(Program::kStart), translation);
-  EXPECT_EQ(growths_of(other.code, translation), growths);
+  EXPECT_EQ(recorded_in(other.code, translation), recorded);
   const decoder::ValuePoints& points = other.code.exits()->values();
   EXPECT_EQ(points.before_exit(exit), 1);
   const auto values = points.of_block(block);
@@ -303,7 +304,8 @@ TEST_F(CodeCacheTest, AnotherProcessKnowsTheValuesThatSavedTranslationsRecord) {
   // What is made here continues what was loaded, and is saved with it.
   other.program.put(0x40, {0x48, 0x89, 0x03, 0xc3});  // mov [rbx], rax; ret
   const TraceeAddr more = other.translation(Program::kBegin + 0x40);
-  EXPECT_EQ(growths_of(other.code, more).size(), 1U);
+  const auto recorded_of_more = recorded_in(other.code, more);
+  EXPECT_EQ(*std::max_element(recorded_of_more.begin(), recorded_of_more.end()), 1U);
   EXPECT_EQ(points.of_block(block).size(), 2U);
   const std::uint32_t new_block = other.code.locate(more)->number;
   const auto again = other.save({.present = {kModule}, .gone = {}});
@@ -312,8 +314,8 @@ TEST_F(CodeCacheTest, AnotherProcessKnowsTheValuesThatSavedTranslationsRecord) {
   third.code.record_values();
   third.code.load(again);
   third.code.activate(kModule.begin, kModule.end);
-  EXPECT_EQ(growths_of(third.code, translation), growths);
-  EXPECT_EQ(growths_of(third.code, more), growths_of(other.code, more));
+  EXPECT_EQ(recorded_in(third.code, translation), recorded);
+  EXPECT_EQ(recorded_in(third.code, more), recorded_of_more);
   EXPECT_EQ(third.code.exits()->values().of_block(new_block)[0].reg, 3);
 }
 
