@@ -30,17 +30,16 @@ struct CountedRun {
 CountedRun run(std::shared_ptr<cache::PersistentStore> store, const std::string& how,
                ValueDepth values = ValueDepth::kMost) {
   CountedRun ran;
-  ran.outcome = run_recorded({.program = "tallies",
-                              .arguments = {how},
-                              .values = values,
-                              .threads = true,
-                              .forks = true,
-                              .kept = std::move(store),
-                              .sums = ran.sums,
-                              // The log would not hold all that comes between many signals.
-                              .at_stop = [](EngineDriver&, Thread& thread) {
-                                thread.trace()->flush();
-                              }});
+  ran.outcome =
+      run_recorded({.program = "tallies",
+                    .arguments = {how},
+                    .values = values,
+                    .threads = true,
+                    .forks = true,
+                    .kept = std::move(store),
+                    .sums = ran.sums,
+                    // The log would not hold all that comes between many signals.
+                    .at_stop = [](EngineDriver&, Thread& thread) { thread.trace()->flush(); }});
   EXPECT_TRUE(ran.outcome.exited_with(0));
   return ran;
 }
