@@ -28,6 +28,38 @@ TraceeAddr address(const BlockView& block, std::int32_t distance) {
   return distance == kNowhere ? TraceeAddr{} : block.at(distance);
 }
 
+/// Returns true if a superblock can record these values.
+bool are_values_of(std::span<const LoggedValue> values, const LoggedBlock& block) {
+  constexpr std::uint8_t kRegisters = 16;
+  std::uint16_t passed = 0;
+  for (const LoggedValue& value : values) {
+    if (value.reg >= kRegisters || value.passed < passed || value.passed > block.branches) {
+      return false;
+    }
+    passed = value.passed;
+  }
+  return true;
+}
+
+/// Returns true if there are no values, or some or none of each superblock and exit.
+bool are_consistent(const ValuePoints::Base& values, const ExitTable::Base& base) {
+  if (values.first.empty() && values.values.empty() && values.counts.empty()) return true;
+  if (values.first.size() != base.blocks.size() || values.counts.size() != base.exits.size()) {
+    return false;
+  }
+  for (std::size_t i = 0; i < base.blocks.size(); ++i) {
+    const std::size_t begin = values.first[i];
+    const std::size_t end = i + 1 < base.blocks.size() ? values.first[i + 1] : values.values.size();
+    if (begin > end || end > values.values.size()) return false;
+    if (!are_values_of(values.values.subspan(begin, end - begin), base.blocks[i])) return false;
+  }
+  const ValuePoints points{values};
+  for (std::size_t i = 0; i < base.exits.size(); ++i) {
+    if (values.counts[i] > points.of_block(base.exits[i].block()).size()) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 bool ExitTable::is_consistent(const Base& base) {
@@ -43,7 +75,7 @@ bool ExitTable::is_consistent(const Base& base) {
     if (taken < own || taken - own > base.blocks[exit.block()].branches) return false;
     if (exit.from == kFar || exit.to == kFar) return false;
   }
-  return true;
+  return are_consistent(base.values, base);
 }
 
 std::uint32_t ExitTable::add_block(TraceeAddr start, std::span<const TakenBranch> branches) {

@@ -107,11 +107,13 @@ class ExitTable {
     std::span<const PackedExit> exits;
     std::span<const ExitWeight> weights;
     std::shared_ptr<const void> owner;
+    ValuePoints::Base values = {};
   };
   ExitTable() = default;
   /// Continues the ids of `base`.
-  explicit ExitTable(Base base) : base_{std::move(base)} {}
-  /// Returns true if no index leads out of the tables. Distances may have any value.
+  explicit ExitTable(Base base) : base_{std::move(base)}, values_{base_.values} {}
+  /// Returns true if no index leads out of the tables, and each superblock's values are of
+  /// registers that exist, in order. Distances may have any value.
   [[nodiscard]] static bool is_consistent(const Base& base);
 
   /// Returns the id of the next exit to be added.

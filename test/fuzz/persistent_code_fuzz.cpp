@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "ptrace/codecache/persist/persistent_file.hpp"
+#include "ptrace/codecache/translation/recorded_values.hpp"
 #include "ptrace/os/unique_fd.hpp"
 
 namespace {
@@ -27,9 +28,10 @@ void take(FuzzedDataProvider& input, std::vector<T>& out) {
 }
 
 PersistentPieces pieces_of(const PersistentArrays<Elements>& parts) {
-  return {{parts.modules}, {parts.code},       {parts.blocks},       {parts.pc_map},
-          {parts.logged},  {parts.branches},   {parts.exits},        {parts.weights},
-          {parts.places},  {parts.ib_entries}, {parts.translations}, {parts.crossing}};
+  return {{parts.modules}, {parts.code},          {parts.blocks},       {parts.pc_map},
+          {parts.logged},  {parts.branches},      {parts.exits},        {parts.weights},
+          {parts.places},  {parts.ib_entries},    {parts.translations}, {parts.crossing},
+          {parts.values},  {parts.value_offsets}, {parts.first_values}, {parts.exit_values}};
 }
 
 Bytes written(const PersistentPieces& parts) {
@@ -48,6 +50,8 @@ void look_at(const std::shared_ptr<const PersistentCode>& code) {
     if (!exit || exit->to != exits.target(number)) std::abort();
     for (std::size_t i = 0; i < exit->block.branches.size(); ++i) (void)exit->block.branch(i);
     (void)parts.places[number].kind(exit->kind);
+    const auto values = exits.values().of_block(exit->block_number);
+    if (exits.values().before_exit(number) > values.size()) std::abort();
   }
   for (const auto& [start, offset] : parts.translations) {
     if (!code->translation(start) || offset > parts.code.size()) std::abort();
@@ -55,10 +59,15 @@ void look_at(const std::shared_ptr<const PersistentCode>& code) {
   for (const std::uint32_t number : parts.crossing) {
     if (!exits.find(number)) std::abort();
   }
+  RecordedValues values;
+  values.load(parts.value_offsets);
   for (const CodeBlock& block : parts.blocks) {
     (void)exits.block(block.logged);
-    for (std::uint32_t within = 0; within < block.size; ++within)
-      (void)code->map_entry(block, within);
+    const std::size_t recorded = exits.values().of_block(block.logged).size();
+    for (std::uint32_t within = 0; within < block.size; ++within) {
+      const auto map_entry = code->map_entry(block, within);
+      if (map_entry && values.count_at(block, within, *map_entry, exits) > recorded) std::abort();
+    }
   }
   for (std::uint64_t offset = 0; offset <= parts.code.size(); ++offset) {
     (void)code->block_at(offset);
@@ -66,9 +75,10 @@ void look_at(const std::shared_ptr<const PersistentCode>& code) {
 }
 
 PersistentPieces pieces_of(const PersistentView& view) {
-  return {{view.modules}, {view.code},       {view.blocks},       {view.pc_map},
-          {view.logged},  {view.branches},   {view.exits},        {view.weights},
-          {view.places},  {view.ib_entries}, {view.translations}, {view.crossing}};
+  return {{view.modules}, {view.code},          {view.blocks},       {view.pc_map},
+          {view.logged},  {view.branches},      {view.exits},        {view.weights},
+          {view.places},  {view.ib_entries},    {view.translations}, {view.crossing},
+          {view.values},  {view.value_offsets}, {view.first_values}, {view.exit_values}};
 }
 
 void look_at_written(const PersistentPieces& parts) {
@@ -78,7 +88,7 @@ void look_at_written(const PersistentPieces& parts) {
 
 /// Returns a file that ends with these bytes and has an invalid checksum.
 Bytes with_head(std::span<const std::uint8_t> parts) {
-  constexpr std::size_t kNoParts = 11 * sizeof(std::uint64_t);
+  constexpr std::size_t kNoParts = 15 * sizeof(std::uint64_t);
   static const Bytes empty = written({});
   Bytes bytes{empty.begin(), empty.end() - kNoParts};
   bytes.insert(bytes.end(), parts.begin(), parts.end());

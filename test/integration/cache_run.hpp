@@ -59,6 +59,9 @@ struct RunOptions {
   std::string from = {};
   ValueDepth values = ValueDepth::kFree;
   bool threads = false;  ///< Record and collect threads created later too.
+  bool forks = false;    ///< Record and collect forked children too.
+  std::shared_ptr<cache::PersistentStore> kept = {};  ///< For translations; nullptr: none are kept.
+  std::shared_ptr<SourceStatistics> sums = {};        ///< Complete after the run.
   bool collects = true;  ///< Collect records; otherwise they have no reader.
   /// Interval, in stops, at which statistics are taken. They read everything translated.
   int statistics_every = 32;
@@ -72,8 +75,11 @@ inline void collect(EngineDriver& driver, ThreadId id, const RunOptions& options
   if (thread == nullptr) return;
   constexpr std::uint64_t kNobodys = 1U << 20U;
   const std::uint64_t history = options.collects ? 0 : kNobodys;
-  const TraceConfig config{
-      .format = TraceFormat::kBts, .size_bytes = history, .values = options.values};
+  const TraceConfig config{.format = TraceFormat::kBts,
+                           .size_bytes = history,
+                           .statistics = options.sums,
+                           .values = options.values,
+                           .kept = options.kept};
   EXPECT_TRUE(driver.engine.enable_trace(id, config));
   thread = driver.engine.find(id);
   if (thread == nullptr || !thread->trace() || !options.collects) return;
@@ -85,7 +91,7 @@ inline void collect(EngineDriver& driver, ThreadId id, const RunOptions& options
 inline Outcome run_recorded(const RunOptions& options) {
   Outcome outcome;
   EngineDriver driver{options.source};
-  driver.engine.set_reported({.threads = options.threads});
+  driver.engine.set_reported({.fork = options.forks, .threads = options.threads});
   const pid_t pid = driver.launch(options.program, options.arguments);
   const ThreadId id{pid, pid};
   if (!options.from.empty()) {
@@ -103,7 +109,7 @@ inline Outcome run_recorded(const RunOptions& options) {
   std::map<ThreadId, int> signals;
   for (;;) {
     std::vector<std::pair<ThreadId, ResumeAction>> orders;
-    if (const Process* process = driver.engine.find(pid)) {
+    for (const Process* process : driver.engine.processes()) {
       for (const auto& thread : process->threads()) {
         const auto signal = signals.find(thread->id());
         orders.emplace_back(thread->id(),
@@ -123,8 +129,10 @@ inline Outcome run_recorded(const RunOptions& options) {
       return outcome;
     }
     outcome.end = *event;
-    if (event->kind == StopKind::kProcessExited || event->kind == StopKind::kProcessSignalled)
-      break;
+    const bool ends =
+        event->kind == StopKind::kProcessExited || event->kind == StopKind::kProcessSignalled;
+    if (ends && event->thread.pid == pid) break;
+    if (event->kind == StopKind::kFork) collect(driver, event->child, options, outcome);
     if (event->kind == StopKind::kThreadCreated) collect(driver, event->thread, options, outcome);
     if (event->kind == StopKind::kSignal && event->signal != SIGINT) {
       signals[event->thread] = event->signal;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares values that translated code records with the registers of a program that is stepped.
+// Compares values that translated code records, newly made or kept, with the registers of a program
+// that is stepped.
 
 #include <array>
 #include <cstdio>
@@ -12,6 +13,9 @@
 
 #include "arch/cpu/registers.hpp"
 #include "cache_run.hpp"
+#include "ptrace/codecache/persist/persistent_store.hpp"
+#include "ptrace/source/source_statistics.hpp"
+#include "test/support/temporary_folder.hpp"
 
 namespace backtrail::tracee {
 namespace {
@@ -69,15 +73,8 @@ std::map<Place, UserRegs> step_through(const Case& which) {
   return out;
 }
 
-class RecordedValues : public testing::TestWithParam<Case> {};
-
-TEST_P(RecordedValues, AreThoseOfTheSteppedProgram) {
-  const Outcome recorded = run_recorded({.program = GetParam().program,
-                                         .arguments = GetParam().arguments,
-                                         .stops = GetParam().stops,
-                                         .from = "main",
-                                         .values = ValueDepth::kMost});
-  const auto truth = step_through(GetParam());
+/// Compares the values of the first thread.
+void judge(const Outcome& recorded, const std::map<Place, UserRegs>& truth) {
   std::size_t compared = 0;
   std::size_t wrong = 0;
   for (const decoder::ValueFact& fact : recorded.threads[0]->facts) {
@@ -97,6 +94,20 @@ TEST_P(RecordedValues, AreThoseOfTheSteppedProgram) {
   std::printf("%zu of %zu values compared\n", compared, recorded.threads[0]->facts.size());
 }
 
+RunOptions options_of(const Case& which) {
+  return {.program = which.program,
+          .arguments = which.arguments,
+          .stops = which.stops,
+          .from = "main",
+          .values = ValueDepth::kMost};
+}
+
+class RecordedValues : public testing::TestWithParam<Case> {};
+
+TEST_P(RecordedValues, AreThoseOfTheSteppedProgram) {
+  judge(run_recorded(options_of(GetParam())), step_through(GetParam()));
+}
+
 /// Programs whose registers are the same in every run: they ask for no process ids, random values
 /// or memory.
 INSTANTIATE_TEST_SUITE_P(Programs, RecordedValues,
@@ -104,6 +115,34 @@ INSTANTIATE_TEST_SUITE_P(Programs, RecordedValues,
                                          Case{"branches", {"recursion"}},
                                          Case{"branches", {"sort"}}, Case{"branches", {"strings"}},
                                          Case{"branches", {"longjmp"}},
+                                         Case{"branches", {"sort"}, 300}),
+                         name_of);
+
+class KeptValues : public testing::TestWithParam<Case> {};
+
+TEST_P(KeptValues, AreThoseOfTheSteppedProgram) {
+  const test::TemporaryFolder folder;
+  const auto truth = step_through(GetParam());
+  std::uint64_t first_made = 0;
+  for (int i = 0; i < 3; ++i) {
+    SCOPED_TRACE(i);
+    RunOptions options = options_of(GetParam());
+    options.kept = std::make_shared<cache::PersistentStore>(folder / "kept");
+    options.sums = std::make_shared<SourceStatistics>();
+    judge(run_recorded(options), truth);
+    if (i == 0) {
+      first_made = options.sums->superblocks;
+    } else {
+      EXPECT_LT(options.sums->superblocks * 2, first_made);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Programs, KeptValues,
+                         testing::Values(Case{"vectors_static", {}}, Case{"coroutines", {}},
+                                         Case{"branches", {"recursion"}},
+                                         Case{"branches", {"strings"}},
+                                         Case{"branches", {"longjmp"}}, Case{"branches", {"sort"}},
                                          Case{"branches", {"sort"}, 300}),
                          name_of);
 

@@ -4,7 +4,6 @@
 /// What is known of each superblock and of each exit; as small as possible, because there are
 /// hundreds of thousands of them.
 
-#include <array>
 #include <cstdint>
 
 #include "arch/base/address.hpp"
@@ -35,7 +34,8 @@ struct CodeBlock {
   std::uint16_t size = 0;         ///< Size of the code.
   std::uint8_t flags = 0;
   std::uint8_t after_entry = 0;  ///< Offset of the code after the indirect-branch entry.
-  std::array<std::uint8_t, 2> unused{};
+  /// Offset of the exits in its middle (Superblock::side_exits_at).
+  std::uint16_t side_exits_at = 0;
 
   void set(Flag flag) { flags = static_cast<std::uint8_t>(flags | flag); }
   void reset(Flag flag) { flags = static_cast<std::uint8_t>(flags & ~flag); }

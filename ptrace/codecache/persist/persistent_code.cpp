@@ -19,11 +19,13 @@ bool PersistentCode::consistent() const {
     if (behind > code) return false;
     if (std::uint64_t{block.first_row} + block.row_bytes > view_.pc_map.size()) return false;
     if (block.after_entry >= block.size || block.logged >= view_.logged.size()) return false;
+    if (block.side_exits_at > block.size) return false;
   }
   const auto link_fits = [=](std::uint64_t link) {
     return link < code && link + sizeof(std::uint32_t) <= code;
   };
-  if (!decoder::ExitTable::is_consistent(exits(nullptr)) ||
+  const decoder::ExitTable::Base all_exits = exits(nullptr);
+  if (!decoder::ExitTable::is_consistent(all_exits) || !values_consistent(all_exits) ||
       view_.places.size() != view_.exits.size()) {
     return false;
   }
@@ -47,8 +49,24 @@ bool PersistentCode::consistent() const {
          std::all_of(view_.crossing.begin(), view_.crossing.end(), is_exit);
 }
 
+bool PersistentCode::values_consistent(const decoder::ExitTable::Base& exits) const {
+  if (view_.value_offsets.size() != view_.values.size()) return false;
+  const decoder::ValuePoints points{exits.values};
+  return std::all_of(view_.blocks.begin(), view_.blocks.end(), [&](const CodeBlock& block) {
+    const auto offsets = view_.value_offsets.subspan(points.first_of(block.logged),
+                                                     points.of_block(block.logged).size());
+    return std::is_sorted(offsets.begin(), offsets.end()) &&
+           (offsets.empty() || offsets.back() <= block.side_exits_at);
+  });
+}
+
 decoder::ExitTable::Base PersistentCode::exits(std::shared_ptr<const void> owner) const {
-  return {view_.logged, view_.branches, view_.exits, view_.weights, std::move(owner)};
+  return {.blocks = view_.logged,
+          .branches = view_.branches,
+          .exits = view_.exits,
+          .weights = view_.weights,
+          .owner = std::move(owner),
+          .values = {view_.values, view_.first_values, view_.exit_values}};
 }
 
 std::optional<std::uint32_t> PersistentCode::translation(TraceeAddr start) const {

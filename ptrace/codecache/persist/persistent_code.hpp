@@ -46,13 +46,20 @@ struct PersistentArrays {
   Array<PersistentTranslation> translations;  ///< Ascending.
   /// Ids of exits that lead to another module of the same file.
   Array<std::uint32_t> crossing;
+  /// The values that superblocks record (decoder::ValuePoints); these four are empty if they record
+  /// none.
+  Array<decoder::LoggedValue> values;
+  Array<std::uint16_t> value_offsets;  ///< Of each value: ValuePoint::offset.
+  Array<std::uint32_t> first_values;   ///< By superblock, like `logged`.
+  Array<std::uint16_t> exit_values;    ///< By exit id.
 };
 template <typename Arrays, typename Use>
 bool for_each_part(Arrays& arrays, Use use) {
   return use(arrays.modules) && use(arrays.code) && use(arrays.blocks) && use(arrays.pc_map) &&
          use(arrays.logged) && use(arrays.branches) && use(arrays.exits) && use(arrays.weights) &&
          use(arrays.places) && use(arrays.ib_entries) && use(arrays.translations) &&
-         use(arrays.crossing);
+         use(arrays.crossing) && use(arrays.values) && use(arrays.value_offsets) &&
+         use(arrays.first_values) && use(arrays.exit_values);
 }
 template <typename T>
 using PersistentSpan = std::span<const T>;
@@ -63,6 +70,8 @@ using PersistentView = PersistentArrays<PersistentSpan>;
 class PersistentCode {
  public:
   [[nodiscard]] const PersistentView& parts() const { return view_; }
+  /// Returns true if the translations record values (TranslateOptions::records_values).
+  [[nodiscard]] bool records_values() const { return !view_.first_values.empty(); }
   /// Returns what the exit ids mean. `owner` keeps this object alive.
   [[nodiscard]] decoder::ExitTable::Base exits(std::shared_ptr<const void> owner) const;
   /// Returns the code offset of the translation of `start`; nullopt if there is none.
@@ -84,6 +93,8 @@ class PersistentCode {
  private:
   PersistentCode() = default;
   [[nodiscard]] bool consistent() const;
+  /// Returns true if the values of superblocks lie within their code, in order.
+  [[nodiscard]] bool values_consistent(const decoder::ExitTable::Base& exits) const;
 
   PersistentView view_;
   std::shared_ptr<const void> owner_;  ///< Owner of the bytes in view_.

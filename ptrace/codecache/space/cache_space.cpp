@@ -176,11 +176,7 @@ Result<std::shared_ptr<CacheSpace>> CacheSpace::of(Thread& thread,
   process.trap_action.learn(trap);
   // The remote calls that read the actions ended with a trap after reading them.
   if (trap.handler == std::bit_cast<std::uint64_t>(SIG_IGN)) process.trap_action.damaged = true;
-  if (records_values) {
-    // Kept translations record no values.
-    space->code_.record_values();
-    store.reset();
-  }
+  if (records_values) space->code_.record_values();
   space->kept_.begin(std::move(store), *space->memory_, space->calls_.calls());
   process.cache_space = space;
   return space;

@@ -108,6 +108,7 @@ void KeptTranslations::begin(std::shared_ptr<PersistentStore> store, const Cache
     for (const translate::CallCheck check : calls) checks += static_cast<char>(check);
     place += fmt::format(" {:x}", std::hash<std::string>{}(checks));
   }
+  if (code_.records_values()) place += " values";
   key_ = *exe + place;
   // Loaded superblocks would run over breakpoints that are set already.
   if (!process_.breakpoints().empty() || !process_.debug_registers().empty()) return;

@@ -28,7 +28,8 @@ class KeptTranslations {
   /// Borrows both.
   KeptTranslations(Process& process, CodeCache& code) : process_{process}, code_{code} {}
 
-  /// Loads what `store` has for the program, and saves there. Call before any code is translated.
+  /// Loads what `store` has for the program, and saves there. Call before any code is translated,
+  /// but after CodeCache::record_values(): translations that record values are kept apart.
   /// Without this call, and if `store` is null, nothing is kept.
   void begin(std::shared_ptr<PersistentStore> store, const CacheMemory& memory,
              const translate::InlineSystemCalls& calls);

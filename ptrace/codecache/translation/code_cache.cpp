@@ -153,12 +153,13 @@ std::variant<TraceeAddr, translate::UntranslatableReason> CodeCache::make(Tracee
         {logged, exit.from, exit.to, exit.passed, logged_kind(exit.kind), exit.executed});
     exit_links_.add(exit, offset);
   }
-  values_.add(logged, made, *exits_);
+  if (maker_.records_values()) values_.add(logged, made, *exits_);
   CodeBlock block{.start = start,
                   .offset = static_cast<std::uint32_t>(offset),
                   .logged = logged,
                   .size = static_cast<std::uint16_t>(made.code.size()),
-                  .after_entry = static_cast<std::uint8_t>(made.after_entry)};
+                  .after_entry = static_cast<std::uint8_t>(made.after_entry),
+                  .side_exits_at = static_cast<std::uint16_t>(made.side_exits_at)};
   if (lands) block.set(CodeBlock::kIbEntry);
   if (made.calls) block.set(CodeBlock::kCalls);
   if (maker_.made_plain()) block.set(CodeBlock::kPlain);
@@ -235,7 +236,7 @@ std::optional<CodePlace> CodeCache::locate(TraceeAddr address) const {
   return CodePlace{.map_entry = *map_entry,
                    .logged = exits_->block(block->logged),
                    .number = block->logged,
-                   .values = values_.count_at(block->logged, within, *map_entry)};
+                   .values = values_.count_at(*block, within, *map_entry, *exits_)};
 }
 
 // --- dropping -------------------------------------------------------------------------------
@@ -407,11 +408,13 @@ void CodeCache::load(std::shared_ptr<const PersistentCode> kept) {
       !std::equal(miss_.code.begin(), miss_.code.end(), parts.code.begin())) {
     return;
   }
+  if (kept->records_values() != maker_.records_values()) return;
   memory_.fill_code(parts.code);
   maker_.go_on_at(parts.code.size());
   exits_ = std::make_shared<decoder::ExitTable>(kept->exits(kept));
   superblocks_.load(kept);
   exit_links_.load(parts.places);
+  values_.load(parts.value_offsets);
   loaded_links_.load(kept, exits_);
   loaded_.load(std::move(kept), exits_);
 }
@@ -434,6 +437,7 @@ void CodeCache::keep(const PersistentModules& modules, Keeping when,
              .superblocks = superblocks_,
              .exit_links = exit_links_,
              .exits = *exits_,
+             .values = values_,
              .links = links_,
              .miss = miss(),
              .without_calls = calls_renewed_},

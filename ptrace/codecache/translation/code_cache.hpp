@@ -73,7 +73,8 @@ class CodeCache {
             const translate::InlineSystemCalls& inline_calls);
 
   /// Loads translations that were made at the same addresses; call before any is made here. Those
-  /// of a module are used once activate() is called. Does nothing if they do not fit this build.
+  /// of a module are used once activate() is called. Does nothing if they do not fit this build, or
+  /// only one of them and those made here record values.
   void load(std::shared_ptr<const PersistentCode> kept);
   /// Returns the loaded translations; nullptr if there are none.
   [[nodiscard]] const std::shared_ptr<const PersistentCode>& loaded() const {

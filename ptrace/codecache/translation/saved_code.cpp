@@ -76,6 +76,7 @@ void save_code(const CodeToSave& what, const PersistentModules& modules,
   open_entries(what, index, code);
   const auto crossing = link_exits(what, index, code);
   const PersistentView& old = what.older;
+  const decoder::ValuePoints::Base values = what.exits.values().added();
   what.exits.with_added([&](auto logged, auto branches, auto exits, auto weights) {
     use({.modules = {index.modules()},
          .code = {code},
@@ -88,7 +89,11 @@ void save_code(const CodeToSave& what, const PersistentModules& modules,
          .places = joined(old.places, what.exit_links.places()),
          .ib_entries = {index.ib_entries()},
          .translations = {index.translations()},
-         .crossing = {crossing}});
+         .crossing = {crossing},
+         .values = {old.values, values.values},
+         .value_offsets = {old.value_offsets, what.values.offsets()},
+         .first_values = {old.first_values, values.first},
+         .exit_values = {old.exit_values, values.counts}});
   });
 }
 

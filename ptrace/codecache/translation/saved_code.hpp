@@ -13,6 +13,7 @@
 #include "ptrace/codecache/program/code_modules.hpp"
 #include "ptrace/codecache/translation/code_links.hpp"
 #include "ptrace/codecache/translation/exit_links.hpp"
+#include "ptrace/codecache/translation/recorded_values.hpp"
 #include "ptrace/codecache/translation/superblocks.hpp"
 
 namespace backtrail::tracee::cache {
@@ -23,6 +24,7 @@ struct CodeToSave {
   const Superblocks& superblocks;
   const ExitLinks& exit_links;
   const decoder::ExitTable& exits;
+  const RecordedValues& values;
   const CodeLinks& links;
   TraceeAddr miss;     ///< The dispatch stub for direct exits.
   bool without_calls;  ///< Leaves out superblocks that come to a system call.

@@ -48,7 +48,11 @@ class PersistentFile : public testing::Test {
             .places = {places_},
             .ib_entries = {},
             .translations = {},
-            .crossing = {crossing_}};
+            .crossing = {crossing_},
+            .values = {},
+            .value_offsets = {},
+            .first_values = {},
+            .exit_values = {}};
   }
   Bytes code_ = Bytes(1'000'003, 0x90);
   std::array<CodeBlock, 1> block_{};
@@ -108,6 +112,116 @@ TEST_F(PersistentFile, WhatLeadsOutOfItIsRefused) {
   block_[0].row_bytes = 3;
   crossing_[0] = 1;
   EXPECT_TRUE(refused());
+}
+
+/// The superblock records two values, one of which comes before its exit.
+class PersistentFileWithValues : public PersistentFile {
+ protected:
+  PersistentFileWithValues() { block_[0].side_exits_at = 8; }
+  [[nodiscard]] std::shared_ptr<const PersistentCode> read() const {
+    PersistentPieces parts = pieces();
+    parts.values = {values_};
+    parts.value_offsets = {offsets_};
+    parts.first_values = {first_};
+    parts.exit_values = {before_exit_};
+    const auto bytes = std::make_shared<Bytes>(written(parts));
+    return PersistentCode::from_bytes(*bytes, "key", bytes, false);
+  }
+  std::array<decoder::LoggedValue, 2> values_{decoder::LoggedValue{.pc = 4, .passed = 0, .reg = 15},
+                                              decoder::LoggedValue{.pc = 6, .passed = 0, .reg = 0}};
+  std::array<std::uint16_t, 2> offsets_{3, 7};
+  std::vector<std::uint32_t> first_{0};
+  std::vector<std::uint16_t> before_exit_{1};
+};
+
+TEST_F(PersistentFileWithValues, IsReadAsItWasWritten) {
+  const auto code = read();
+  ASSERT_NE(code, nullptr);
+  EXPECT_TRUE(code->records_values());
+  EXPECT_EQ(code->parts().value_offsets[1], 7);
+  const decoder::ExitTable exits{code->exits(code)};
+  const auto values = exits.values().of_block(0);
+  ASSERT_EQ(values.size(), 2U);
+  EXPECT_EQ(values[0].pc, 4);
+  EXPECT_EQ(values[0].reg, 15);
+  EXPECT_EQ(exits.values().before_exit(0), 1);
+  EXPECT_TRUE(exits.values().of_block(1).empty());
+}
+
+TEST_F(PersistentFileWithValues, IsRefusedIfAValueIsOfNoRegister) {
+  values_[1].reg = 16;
+  EXPECT_EQ(read(), nullptr);
+}
+
+TEST_F(PersistentFileWithValues, IsRefusedIfAValueComesAfterBranchesThatThereAreNot) {
+  values_[1].passed = 1;
+  EXPECT_EQ(read(), nullptr);
+}
+
+TEST_F(PersistentFileWithValues, IsRefusedIfValuesAreNotInOrder) {
+  const std::array<decoder::NearBranch, 1> branch{};
+  logged_[0].branches = 1;
+  PersistentPieces parts = pieces();
+  parts.branches = {branch};
+  parts.values = {values_};
+  parts.value_offsets = {offsets_};
+  parts.first_values = {first_};
+  parts.exit_values = {before_exit_};
+  const auto is_refused = [&] {
+    return PersistentCode::from_bytes(written(parts), "key", nullptr, false) == nullptr;
+  };
+  EXPECT_FALSE(is_refused());
+  values_[1].passed = 1;
+  EXPECT_FALSE(is_refused());
+  values_ = {values_[1], values_[0]};
+  EXPECT_TRUE(is_refused());
+}
+
+TEST_F(PersistentFileWithValues, IsRefusedIfOffsetsAreNotInOrder) {
+  offsets_ = {7, 3};
+  EXPECT_EQ(read(), nullptr);
+}
+
+TEST_F(PersistentFileWithValues, IsRefusedIfAnOffsetIsAmongTheExits) {
+  offsets_[1] = 9;
+  EXPECT_EQ(read(), nullptr);
+}
+
+TEST_F(PersistentFileWithValues, IsRefusedIfTheExitsAreBeyondTheCode) {
+  block_[0].side_exits_at = 10;
+  EXPECT_EQ(read(), nullptr);
+}
+
+TEST_F(PersistentFileWithValues, IsRefusedIfAnIndexLeadsOutOfIt) {
+  first_ = {3};
+  EXPECT_EQ(read(), nullptr);
+}
+
+TEST_F(PersistentFileWithValues, IsRefusedIfAnExitComesAfterMoreValuesThanThereAre) {
+  before_exit_ = {3};
+  EXPECT_EQ(read(), nullptr);
+}
+
+TEST_F(PersistentFileWithValues, IsRefusedIfAnArrayIsTooShortOrTooLong) {
+  first_ = {};
+  EXPECT_EQ(read(), nullptr);
+  first_ = {0, 0};
+  EXPECT_EQ(read(), nullptr);
+  first_ = {0};
+  before_exit_ = {};
+  EXPECT_EQ(read(), nullptr);
+  before_exit_ = {1, 1};
+  EXPECT_EQ(read(), nullptr);
+  before_exit_ = {1};
+  EXPECT_NE(read(), nullptr);
+  PersistentPieces parts = pieces();
+  parts.value_offsets = {offsets_};
+  EXPECT_EQ(PersistentCode::from_bytes(written(parts), "key", nullptr, false), nullptr);
+  parts.value_offsets = {std::span{offsets_}.first(1)};
+  parts.values = {values_};
+  parts.first_values = {first_};
+  parts.exit_values = {before_exit_};
+  EXPECT_EQ(PersistentCode::from_bytes(written(parts), "key", nullptr, false), nullptr);
 }
 
 TEST_F(PersistentFile, TooLargeAFileIsNotWritten) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ptrace/codecache/translation/code_cache.hpp"
 
+#include <algorithm>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -259,6 +260,82 @@ TEST_F(CodeCacheTest, AnotherProcessUsesWhatWasSaved) {
   EXPECT_EQ(other.entry_of(Program::kTarget), other.memory.code());
   EXPECT_NE(other.translation(Program::kStart), translation);
   EXPECT_GT(other.code.blocks(), 0U);
+}
+
+/// Returns how many values are recorded at each place of a superblock.
+std::vector<std::size_t> recorded_in(const CodeCache& code, TraceeAddr translation) {
+  std::vector<std::size_t> recorded;
+  const std::uint32_t number = code.locate(translation)->number;
+  for (auto place = code.locate(translation); place && place->number == number;
+       place = code.locate(translation + recorded.size())) {
+    recorded.push_back(place->values);
+  }
+  return recorded;
+}
+
+TEST_F(CodeCacheTest, AnotherProcessKnowsTheValuesThatSavedTranslationsRecord) {
+  // mov [rdi], rax; jz kTarget; mov [rsi], rax; ret
+  process_.program.put(0, {0x48, 0x89, 0x07, 0x74, 0x0b, 0x48, 0x89, 0x06, 0xc3});
+  code_.record_values();
+  const TraceeAddr translation = process_.translation(Program::kStart);
+  const auto recorded = recorded_in(code_, translation);
+  EXPECT_EQ(recorded.front(), 0U);
+  EXPECT_EQ(*std::max_element(recorded.begin(), recorded.end()), 2U);
+  const std::uint32_t block = code_.locate(translation)->number;
+  const std::uint32_t exit = *process_.exit_to(Program::kTarget, ExitKind::kDirect);
+  const auto saved = process_.save({.present = {kModule}, .gone = {}});
+  ASSERT_NE(saved, nullptr);
+
+  Fake other;
+  other.code.record_values();
+  other.code.load(saved);
+  ASSERT_EQ(other.code.loaded(), saved);
+  other.code.activate(kModule.begin, kModule.end);
+  EXPECT_EQ(other.translation(Program::kStart), translation);
+  EXPECT_EQ(recorded_in(other.code, translation), recorded);
+  const decoder::ValuePoints& points = other.code.exits()->values();
+  EXPECT_EQ(points.before_exit(exit), 1);
+  const auto values = points.of_block(block);
+  ASSERT_EQ(values.size(), 2U);
+  EXPECT_EQ(values[0].reg, 7);
+  EXPECT_EQ(values[1].reg, 6);
+  EXPECT_EQ(values[1].pc, 5);
+
+  // What is made here continues what was loaded, and is saved with it.
+  other.program.put(0x40, {0x48, 0x89, 0x03, 0xc3});  // mov [rbx], rax; ret
+  const TraceeAddr more = other.translation(Program::kBegin + 0x40);
+  const auto recorded_of_more = recorded_in(other.code, more);
+  EXPECT_EQ(*std::max_element(recorded_of_more.begin(), recorded_of_more.end()), 1U);
+  EXPECT_EQ(points.of_block(block).size(), 2U);
+  const std::uint32_t new_block = other.code.locate(more)->number;
+  const auto again = other.save({.present = {kModule}, .gone = {}});
+  ASSERT_NE(again, nullptr);
+  Fake third;
+  third.code.record_values();
+  third.code.load(again);
+  third.code.activate(kModule.begin, kModule.end);
+  EXPECT_EQ(recorded_in(third.code, translation), recorded);
+  EXPECT_EQ(recorded_in(third.code, more), recorded_of_more);
+  EXPECT_EQ(third.code.exits()->values().of_block(new_block)[0].reg, 3);
+}
+
+TEST_F(CodeCacheTest, TranslationsThatRecordValuesAreForThoseWhoWantThem) {
+  (void)process_.translation(Program::kStart);
+  const auto without = process_.save({.present = {kModule}, .gone = {}});
+  Fake recording;
+  recording.code.record_values();
+  (void)recording.translation(Program::kStart);
+  const auto with = recording.save({.present = {kModule}, .gone = {}});
+  ASSERT_TRUE(with && without);
+  EXPECT_TRUE(without->parts().values.empty() && without->parts().first_values.empty());
+  for (const bool records : {false, true}) {
+    Fake other;
+    if (records) other.code.record_values();
+    other.code.load(records ? without : with);
+    EXPECT_EQ(other.code.loaded(), nullptr);
+    other.code.load(records ? with : without);
+    EXPECT_NE(other.code.loaded(), nullptr);
+  }
 }
 
 TEST_F(CodeCacheTest, LoadedCodeIsRetranslatedLikeAnyOther) {

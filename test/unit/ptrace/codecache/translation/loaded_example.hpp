@@ -82,7 +82,11 @@ struct LoadedExample {
                           .places = {places},
                           .ib_entries = {ib_entries},
                           .translations = {translations},
-                          .crossing = {crossing}},
+                          .crossing = {crossing},
+                          .values = {},
+                          .value_offsets = {},
+                          .first_values = {},
+                          .exit_values = {}},
                          true);
   }
 };

@@ -143,7 +143,11 @@ TEST_F(SuperblocksTest, LoadedOnesComeFirst) {
                               .places = {},
                               .ib_entries = {},
                               .translations = {},
-                              .crossing = {}},
+                              .crossing = {},
+                              .values = {},
+                              .value_offsets = {},
+                              .first_values = {},
+                              .exit_values = {}},
                              true));
   const auto own = add({{kStart, kStart + 10}});
   EXPECT_TRUE(blocks_.is_loaded(0xff));
