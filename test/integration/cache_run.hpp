@@ -110,6 +110,7 @@ inline Outcome run_recorded(const RunOptions& options) {
   for (;;) {
     std::vector<std::pair<ThreadId, ResumeAction>> orders;
     for (const Process* process : driver.engine.processes()) {
+      if (process->pid() != pid && !options.forks) continue;
       for (const auto& thread : process->threads()) {
         const auto signal = signals.find(thread->id());
         orders.emplace_back(thread->id(),

@@ -49,7 +49,7 @@ struct PersistentArrays {
   /// The values that superblocks record (decoder::ValuePoints); these four are empty if they record
   /// none.
   Array<decoder::LoggedValue> values;
-  Array<std::uint16_t> value_offsets;  ///< Of each value: ValuePoint::offset.
+  Array<std::uint16_t> value_offsets;  ///< ValuePoint::offset of each value.
   Array<std::uint32_t> first_values;   ///< By superblock, like `logged`.
   Array<std::uint16_t> exit_values;    ///< By exit id.
 };

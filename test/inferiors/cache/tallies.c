@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Stores at addresses that follow from a count: a recorded value of rsi at a store says which store
 // it was.
 //   threads    several threads do so at the same time

@@ -301,7 +301,7 @@ TEST_F(CodeCacheTest, AnotherProcessKnowsTheValuesThatSavedTranslationsRecord) {
   EXPECT_EQ(values[1].reg, 6);
   EXPECT_EQ(values[1].pc, 5);
 
-  // What is made here continues what was loaded, and is saved with it.
+  // New superblocks continue the loaded ones, and are saved with them.
   other.program.put(0x40, {0x48, 0x89, 0x03, 0xc3});  // mov [rbx], rax; ret
   const TraceeAddr more = other.translation(Program::kBegin + 0x40);
   const auto recorded_of_more = recorded_in(other.code, more);
