@@ -80,8 +80,14 @@ std::string LivePast::describe_history() const {
     for (const auto& thread : process->threads()) {
       if (!thread->trace() || thread->trace()->past() == nullptr) continue;
       if (thread->stopped()) thread->trace()->flush();
-      text += fmt::format("thread {}.{}: the last {} branches\n", process->pid(), thread->tid(),
-                          thread->trace()->past()->records().size());
+      const decoder::BtsHistory& past = *thread->trace()->past();
+      text += fmt::format("thread {}.{}: the last {} branches", process->pid(), thread->tid(),
+                          past.records().size());
+      // None if the process began with translated code that records none.
+      if (values_ == tracee::ValueDepth::kMost) {
+        text += fmt::format(", {} recorded values", past.facts().all().size());
+      }
+      text += '\n';
     }
     if (const auto why = why_no_past_memory(*process)) {
       text += fmt::format("process {}: writable memory of the past is unknown: {}\n",

@@ -41,6 +41,16 @@ GdbOptions lives_on(const std::vector<std::string>& arguments = {}) {
   return options;
 }
 
+TEST(LivePastWithValues, SaysHowManyAreRecorded) {
+  GdbOptions options = lives_on();
+  options.server_options.insert(options.server_options.end(), {"--values", "most"});
+  GdbSession gdb{std::move(options)};
+  gdb.run_all({"break worked", "monitor history on"});
+  EXPECT_THAT(gdb.run("monitor history"), HasSubstr(" 0 recorded values"));
+  gdb.run("continue");
+  EXPECT_THAT(gdb.run("monitor history"), ContainsRegex(" [1-9][0-9]* recorded values"));
+}
+
 class LivePastBySource : public ::testing::TestWithParam<const char*> {};
 
 INSTANTIATE_TEST_SUITE_P(Gdb, LivePastBySource, ::testing::Values("cache", "step"),

@@ -62,7 +62,7 @@ struct Case {
   std::string environment = "NOTHING=1";
 };
 std::ostream& operator<<(std::ostream& out, const Case& shown) {
-  return out << shown.compiler << " " << shown.flags << " " << shown.how << " "
+  return out << shown.compiler << ' ' << shown.flags << " " << shown.how << " "
              << shown.environment;
 }
 
@@ -101,7 +101,7 @@ class SanitizerReport : public ReportFixture, public ::testing::WithParamInterfa
 TEST_P(SanitizerReport, NamesTheFunctionAndLineOnItsFirstScreen) {
   const Case& shown = GetParam();
   if (!build(shown.compiler, shown.flags))
-    GTEST_SKIP() << "no such sanitizer here: " << shown.flags;
+    GTEST_SKIP() << shown.compiler << ' ' << shown.flags << " does not work here";
   for (const std::vector<std::string>& options :
        {std::vector<std::string>{}, std::vector<std::string>{"--all"}}) {
     keep(shown, options);
@@ -134,7 +134,7 @@ class SanitizerReportThatPasses : public SanitizerReport {};
 TEST_P(SanitizerReportThatPasses, IsKeptWhateverComesAfterwards) {
   const Case& shown = GetParam();
   if (!build(shown.compiler, shown.flags))
-    GTEST_SKIP() << "no such sanitizer here: " << shown.flags;
+    GTEST_SKIP() << shown.compiler << ' ' << shown.flags << " does not work here";
   keep(shown, {"--on", "exit,sanitizer", "--ring", "1M"}, "3000000");
   const std::string text = report();
   EXPECT_THAT(first_screen(text), ContainsRegex(place(shown)));

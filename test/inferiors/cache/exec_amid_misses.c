@@ -39,7 +39,7 @@ int main(int argc, char** argv) {
     }
     for (int i = 0; i < kChildren; ++i) {
       int status = 0;
-      if (wait(&status) > 0 && status != 7 << 8) {
+      if (wait(&status) <= 0 || status != 7 << 8) {
         ++wrong;
         printf("status 0x%x\n", status);
       }
