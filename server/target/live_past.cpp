@@ -83,7 +83,7 @@ std::string LivePast::describe_history() const {
       const decoder::BtsHistory& past = *thread->trace()->past();
       text += fmt::format("thread {}.{}: the last {} branches", process->pid(), thread->tid(),
                           past.records().size());
-      // None if the process began with translated code that records none.
+      // There are none if the process's translated code was made without.
       if (values_ == tracee::ValueDepth::kMost) {
         text += fmt::format(", {} recorded values", past.facts().all().size());
       }
