@@ -17,7 +17,6 @@ namespace {
 namespace json = boost::json;
 using ::testing::ContainsRegex;
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 
 /// Values of variables by name.
 using Line = std::map<std::string, std::string>;
