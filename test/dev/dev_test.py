@@ -218,6 +218,23 @@ skipped in part:
         self.assertIn("cmake --build --preset release\n", calls)
         self.assertNotIn("BT_WERROR", calls)
 
+    def test_a_new_build_folder_compiles_several_files_at_a_time(self):
+        self.assertIn("cmake --preset release -DBT_PRECOMPILED=ON -DBT_UNITE=ON\n", self.dev("build")[1])
+
+    def test_a_build_folder_stays_as_it_was_configured(self):
+        self.file("build/release/CMakeCache.txt", "")
+        self.assertIn("cmake --preset release\n", self.dev("build")[1])
+        self.environment["BT_UNITE"] = "OFF"
+        self.assertIn("cmake --preset release -DBT_PRECOMPILED=OFF -DBT_UNITE=OFF\n", self.dev("build")[1])
+
+    def test_a_compiler_cache_takes_precompiled_headers(self):
+        self.program("bin/cmake", '#!/bin/sh\necho "$CMAKE_CXX_COMPILER_LAUNCHER $CCACHE_SLOPPINESS" >>"$CALLS"\n')
+        self.program("bin/ccache", RECORDS_ITSELF)
+        self.assertIn("ccache pch_defines,time_macros\n", self.dev("build")[1])
+        self.file("calls", "")
+        self.environment["CI"] = "true"
+        self.assertNotIn("ccache", self.dev("build")[1])
+
     def test_warnings_are_errors_where_asked_for(self):
         self.environment["BT_WERROR"] = "ON"
         done, calls = self.dev("build")
