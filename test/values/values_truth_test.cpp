@@ -24,7 +24,7 @@ TEST_P(ValuesTruth, EveryKnownValueIsTrue) {
   }
   TruthOptions options;
   options.from_trap = true;
-  if (test::kSanitized) options.most_steps /= 3;
+  if (test::kSanitized) options.most_steps /= 6;
   const std::string program = std::string{BT_INFERIOR_DIR} + "/values_" + name + "_" + level;
   TruthRun run{{program}, options};
   ASSERT_TRUE(run.ok()) << run.error();
