@@ -38,6 +38,7 @@ class Attaching {
 
  private:
   Result<void> seize_tasks(Process& process);
+  Result<bool> seize_task(Process& process, pid_t tid);
 
   TaskTable& tasks_;
   const EngineSettings& settings_;

@@ -27,6 +27,14 @@ Thread* running_clone(Process& process) {
 
 }  // namespace
 
+Thread* Execs::adopt_leader(pid_t pid) {
+  const auto former = request::event_message(pid);
+  if (!former) return nullptr;
+  Thread* thread = tasks_.find_thread(static_cast<pid_t>(*former));
+  if (thread == nullptr || thread->id().pid != pid) return nullptr;
+  return &tasks_.add_thread(thread->process(), pid);
+}
+
 void Execs::begin(Thread& thread) {
   let_clones_go(thread.process());
   const auto renewed = thread.process().renew_memory();

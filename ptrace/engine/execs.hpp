@@ -31,6 +31,9 @@ class Execs {
         children_{children},
         detaching_{detaching} {}
 
+  /// Call for the PTRACE_EVENT_EXEC of an unknown thread. Returns it as the leader of its process,
+  /// to which the server has attached when the former leader had ended; null if it is none.
+  Thread* adopt_leader(pid_t pid);
   /// Call first, before the thread's source sees the stop. Lets clones go, which keep the old
   /// memory, and turns to the new one.
   void begin(Thread& thread);

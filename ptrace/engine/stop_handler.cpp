@@ -30,6 +30,9 @@ void StopHandler::handle(pid_t tid, const WaitStatus& status) {
 
 void StopHandler::handle_unknown(pid_t tid, const WaitStatus& status) {
   if (detaching_.handle_loose(tid, status)) return;
+  if (status.is_event(PTRACE_EVENT_EXEC)) {
+    if (Thread* leader = kinds_.execs.adopt_leader(tid)) return handle_stop(*leader, status);
+  }
   if (status.stopped() && on_stranger_ && on_stranger_(tid, status)) return;
   // The first stop of a new child may arrive before its parent's event. Ends of threads that were
   // destroyed by an exec are ignored.

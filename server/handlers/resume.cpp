@@ -8,6 +8,7 @@
 #include "server/handlers/handlers.hpp"
 #include "server/handlers/vcont_parser.hpp"
 #include "server/rsp/gdb_signals.hpp"
+#include "server/rsp/hex.hpp"
 #include "server/session/events.hpp"
 
 namespace backtrail::server::handlers {
@@ -111,22 +112,30 @@ Reply step_with_signal(SessionContext& context, std::string_view arguments) {
   return resume_with_signal(context, arguments, ResumeKind::kStep);
 }
 
+/// Non-stop, a live program. gdb expects no error here: it would take the thread for a running one.
+Reply refuse_to_go_back(SessionContext& context, ThreadId thread) {
+  context.sink.send_packet(
+      "O" + rsp::to_hex(std::string_view{
+                "A live program goes back in all-stop mode only: set non-stop off.\n"}));
+  queue_notification(context, {.thread = thread, .kind = tracee::StopKind::kHistoryBegin});
+  return Reply::none();
+}
+
 /// Handles bs and bc: moves the Hc thread back, or the one in use if Hc names none, as gdb's does
 /// unless its scheduler is locked.
 Reply go_back(SessionContext& context, ResumeKind how) {
   PastControl* past = context.target.past_control();
   if (past == nullptr) return Reply::unknown();
-  if (context.state.non_stop && past->lives_on()) {
-    return Reply::error("a live program goes back in all-stop mode only: set non-stop off");
-  }
   auto thread = context.thread_in_use();
   const ThreadPattern& chosen = context.continue_threads;
   if (thread && chosen.tid > 0) {
     thread = ThreadId{chosen.pid > 0 ? chosen.pid : thread->pid, chosen.tid};
   }
   if (!thread) return Reply::error();
+  if (context.state.non_stop && past->lives_on()) return refuse_to_go_back(context, *thread);
   past->prefer(*thread);
-  if (!past->go_back(*thread, how)) return Reply::error();
+  // The end of a thread that has been killed is the answer, and comes by itself.
+  if (!past->go_back(*thread, how) && !context.target.has_ended(*thread)) return Reply::error();
   if (context.state.non_stop) return Reply::ok();
   context.stop_reply_due = true;
   return Reply::none();

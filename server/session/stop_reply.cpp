@@ -2,6 +2,7 @@
 #include "server/session/stop_reply.hpp"
 
 #include <csignal>
+#include <cstdint>
 #include <iterator>
 
 #include <fmt/format.h>
@@ -26,6 +27,12 @@ int gdb_signal_of(const StopEvent& event) {
   }
 }
 
+/// Numbers may be negative: the kernel says -1 at the return of rt_sigreturn(). gdb reads 32 bits
+/// and no sign.
+std::uint32_t wire_number(std::int64_t syscall) {
+  return static_cast<std::uint32_t>(syscall);
+}
+
 /// Returns the field that names the event; empty if the signal says it all.
 std::string event_field(const SessionContext& context, const StopEvent& event) {
   switch (event.kind) {
@@ -38,9 +45,9 @@ std::string event_field(const SessionContext& context, const StopEvent& event) {
     case StopKind::kExec:
       return fmt::format("exec:{};", rsp::to_hex(std::string_view{event.exec_path}));
     case StopKind::kSyscallEntry:
-      return fmt::format("syscall_entry:{:x};", event.syscall);
+      return fmt::format("syscall_entry:{:x};", wire_number(event.syscall));
     case StopKind::kSyscallReturn:
-      return fmt::format("syscall_return:{:x};", event.syscall);
+      return fmt::format("syscall_return:{:x};", wire_number(event.syscall));
     case StopKind::kThreadCreated:
       return "create:;";
     case StopKind::kWatchpoint:

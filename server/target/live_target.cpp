@@ -193,7 +193,8 @@ class LiveTarget final : public Target,
     return end != nullptr && std::ranges::find(end->threads, thread) != end->threads.end();
   }
   [[nodiscard]] bool has_ended(ThreadId thread) const override {
-    return engine_.find(thread) == nullptr && alive(thread);
+    const Thread* found = engine_.find(thread);
+    return found != nullptr ? found->stopped() && found->is_gone() : alive(thread);
   }
   [[nodiscard]] int core(ThreadId thread) const override {
     const auto stat = ProcFs{}.task_stat(thread.tid, thread.tid);

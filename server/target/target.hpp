@@ -212,8 +212,9 @@ class Target {
   [[nodiscard]] virtual std::vector<ThreadId> thread_ids(pid_t pid) const;
   /// Returns true if the client may name the thread.
   [[nodiscard]] virtual bool alive(ThreadId thread) const = 0;
-  /// Returns true if the thread's process has ended and take_event() has not returned its end: the
-  /// client may still name the thread, but learns that it is dead if it asks.
+  /// Returns true if the thread's process has ended, or is about to because it has been killed, and
+  /// take_event() has not returned its end: the client may still name the thread, but learns that
+  /// it is dead if it asks.
   [[nodiscard]] virtual bool has_ended(ThreadId thread) const {
     (void)thread;
     return false;

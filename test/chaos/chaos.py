@@ -113,6 +113,7 @@ class Session:
             command("maint set %s quit %s" % (problem, "yes" if "error" in problem else "no"))
         if self.non_stop and not self.options.all_stop:
             command("set non-stop on")
+            self.gdb.non_stop = True
         if self.draw.random() < 0.3:
             command("set schedule-multiple on")
         self.keeps_children = self.draw.random() < 0.4
@@ -175,7 +176,7 @@ class Session:
         if self.draw.random() < 0.25:
             self.disturb()
         if self.gdb.settle(self.draw.random() * 0.4):
-            return True
+            return self.has_process()
         if self.draw.random() < 0.2:
             self.gdb.command(self.draw.choice(["info threads", "info inferiors", "tbreak leaf"]))
             return True
@@ -202,16 +203,21 @@ class Session:
                 self.gdb.command("-exec-interrupt --all")
                 self.gdb.stopped("-exec-interrupt after " + command)
         # Without a process gdb 13 does not come back from some commands.
+        return self.has_process()
+
+    def has_process(self):
+        """@return True if gdb has one, as far as it knows."""
         return bool(self.gdb.running) or "pid=" in self.gdb.command("-list-thread-groups")
 
     def running_command(self):
         draw = self.draw
-        return draw.choice([
+        # In non-stop gdb 13 does not come back from going backwards, which the server refuses.
+        back = [] if self.non_stop else ["reverse-stepi &", "reverse-next &", "reverse-continue &"]
+        return draw.choice(back + [
             "-exec-continue --all", "-exec-continue --all", "-exec-continue --all", "-exec-step",
             "-exec-next", "-exec-next", "-exec-step-instruction",
             "stepi %d &" % draw.randint(1, 200), "nexti &", "-exec-finish", "until &",
-            "signal SIGUSR1 &", "signal 0 &", "call twice(21)", "reverse-stepi &", "reverse-next &",
-            "reverse-continue &"])
+            "signal SIGUSR1 &", "signal 0 &", "call twice(21)"])
 
     def record_command(self):
         draw = self.draw

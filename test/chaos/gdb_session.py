@@ -25,6 +25,7 @@ class Gdb:
         self.number = 0
         self.pending = b""
         self.lines = []  # lines not looked at yet
+        self.non_stop = False
         self.running = set()  # threads that gdb calls running; "all" stands for every one
         self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         stderr=subprocess.STDOUT, env=environment,
@@ -104,12 +105,17 @@ class Gdb:
     def stopped(self, what):
         """Waits until nothing runs."""
         until = time.monotonic() + self.limit
+        # In non-stop gdb learns of threads that have ended when it lists them.
+        list_after = time.monotonic() + 2
         while self.running:
+            if self.non_stop and time.monotonic() > list_after:
+                list_after = until
+                self.command("-thread-info")
             left = until - time.monotonic()
             if left <= 0:
                 raise Stuck("no stop after %s within %d s; running: %s" %
                             (what, self.limit, " ".join(sorted(self.running))))
-            self.read(left)
+            self.read(min(left, 2))
 
     def end(self, how=signal.SIGKILL):
         if self.process.poll() is None:

@@ -11,6 +11,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 TEST(RunControl, StopsAtTheFirstInstruction) {
   GdbSession gdb{on("calls")};
@@ -165,6 +166,17 @@ TEST(RunControl, VanishingGdbEndsServerAndProgram) {
   gdb.run_all({"break main", "continue"});
   gdb.kill_gdb();
   EXPECT_TRUE(gdb.wait_for_server_end());
+}
+
+// gdb 13 does not turn round after that in non-stop: it goes on asking for steps back.
+TEST(RunControl, NonStopSaysThatItDoesNotGoBack) {
+  GdbOptions options = on("calls");
+  options.setup = {"set non-stop on"};
+  GdbSession gdb{std::move(options)};
+  gdb.run_all({"break main", "continue"});
+  EXPECT_THAT(gdb.run("reverse-stepi"), HasSubstr("all-stop mode only"));
+  EXPECT_THAT(gdb.run("info threads"), Not(HasSubstr("(running)")));
+  EXPECT_THAT(gdb.run("kill"), HasSubstr("killed"));
 }
 
 TEST(RunControl, NonStopRunsInTheBackground) {

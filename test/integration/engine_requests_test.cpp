@@ -55,6 +55,15 @@ void let_execute(Engine& engine, const std::string& fifo) {
   ASSERT_EQ(::write(writer.get(), "x", 1), 1);
 }
 
+/// Starts an inferior of the build without tracing it.
+pid_t spawn(const std::string& name, std::string argument = {}) {
+  std::string program = std::string{BT_INFERIOR_DIR} + "/" + name;
+  char* const arguments[] = {program.data(), argument.empty() ? nullptr : argument.data(), nullptr};
+  pid_t pid = 0;
+  EXPECT_EQ(::posix_spawn(&pid, program.c_str(), nullptr, nullptr, arguments, nullptr), 0);
+  return pid;
+}
+
 /// A program whose leader has ended, while its other thread waits for SIGUSR1.
 class WithoutLeader : public ::testing::Test {
  protected:
@@ -87,12 +96,8 @@ TEST_F(WithoutLeader, TheOtherThreadAnswersACtrlC) {
 }
 
 TEST_F(WithoutLeader, AnAttachedProgramEnds) {
-  const std::string program = std::string{BT_INFERIOR_DIR} + "/leader_exits";
-  std::string mode = "waits";
   for (const int signal : {SIGUSR1, SIGKILL}) {
-    char* const arguments[] = {const_cast<char*>(program.c_str()), mode.data(), nullptr};
-    pid_t pid = 0;
-    ASSERT_EQ(::posix_spawn(&pid, program.c_str(), nullptr, nullptr, arguments, nullptr), 0);
+    const pid_t pid = spawn("leader_exits", "waits");
     ASSERT_TRUE(come_true([&] { return state_of(pid) == 'Z'; }));
     driver.engine.set_pass_signals({SIGUSR1});
     ASSERT_TRUE(driver.engine.attach(pid));
@@ -107,6 +112,41 @@ TEST_F(WithoutLeader, AnAttachedProgramEnds) {
     EXPECT_TRUE(driver.engine.processes().empty());
     ::waitpid(pid, nullptr, 0);
   }
+}
+
+// The thread takes over an id that the server has not attached to.
+TEST_F(WithoutLeader, AnAttachedThreadExecutesAProgram) {
+  const pid_t pid = spawn("leader_exits", "executes");
+  ASSERT_TRUE(come_true([&] { return state_of(pid) == 'Z'; }));
+  driver.engine.set_pass_signals({SIGUSR1});
+  driver.engine.set_reported({.exec = true});
+  ASSERT_TRUE(driver.engine.attach(pid));
+  driver.resume_all();
+  ::kill(pid, SIGUSR1);
+  auto event = driver.await();
+  ASSERT_TRUE(event);
+  EXPECT_EQ(event->kind, StopKind::kExec);
+  EXPECT_EQ(event->thread, (ThreadId{pid, pid}));
+  event = driver.run();
+  ASSERT_TRUE(event);
+  EXPECT_EQ(event->kind, StopKind::kProcessExited);
+  EXPECT_EQ(event->exit_code, 0);
+  ::waitpid(pid, nullptr, 0);
+}
+
+// The thread that executes a program takes over the leader's id, traced or not.
+TEST(EngineRequests, AttachesToAProgramThatExecutesItself) {
+  constexpr int kRounds = 100;
+  const pid_t pid = spawn("executes_itself");
+  for (int round = 0; round < kRounds; ++round) {
+    EngineDriver driver;
+    const auto attached = driver.engine.attach(pid);
+    ASSERT_TRUE(attached) << "round " << round << ": " << attached.error().message();
+    ASSERT_NE(driver.engine.find({pid, pid}), nullptr) << "round " << round;
+    ASSERT_TRUE(driver.engine.detach(pid));
+  }
+  ::kill(pid, SIGKILL);
+  ::waitpid(pid, nullptr, 0);
 }
 
 TEST_F(WithoutLeader, EndsOfThreadsAreNotToldAfterADetach) {

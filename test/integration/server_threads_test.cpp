@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "ptrace/os/procfs.hpp"
 #include "test/integration/server_process.hpp"
 #include "test/integration/symbols.hpp"
 
@@ -31,6 +32,17 @@ std::string thread_in(const std::string& stop, const std::string& field) {
   if (at == std::string::npos) return "(none) " + stop;
   const std::size_t begin = at + field.size();
   return stop.substr(begin, stop.find(';', begin) - begin);
+}
+
+/// Waits for one of the states that /proc shows; '?' stands for a process that is not there.
+bool come_to_state(pid_t pid, const std::string& states) {
+  const auto deadline = deadline_in(kPatience);
+  while (std::chrono::steady_clock::now() < deadline) {
+    const auto stat = tracee::ProcFs{}.stat(pid);
+    if (states.find(stat ? stat->state : '?') != std::string::npos) return true;
+    ::usleep(1000);
+  }
+  return false;
 }
 
 /// Connects in non-stop and takes the report of the first stop.
@@ -127,6 +139,32 @@ TEST(ServerThreads, AThreadWhoseEndIsNotToldIsDead) {
   EXPECT_EQ(client.ask("g"), "$E01");
   EXPECT_THAT(client.ask("qfThreadInfo"), HasSubstr(thread));
   EXPECT_THAT(client.ask("vCont;c"), StartsWith("$X09"));
+}
+
+// The end is the answer to a resumption, back as well as forward.
+TEST(ServerThreads, AStepBackOfAKilledProgramTellsItsEnd) {
+  Server server{{"--once", ":0", inferior("spin")}};
+  RspClient client = connect(server);
+  client.ask(kAbilities);
+  client.ask("?");
+  ::kill(server.program(), SIGKILL);
+  EXPECT_TRUE(come_to_state(server.program(), "Z?"));
+  EXPECT_THAT(client.ask("bs"), StartsWith("$X09"));
+}
+
+// The server reads the question before the program's end.
+TEST(ServerThreads, AThreadThatHasJustBeenKilledIsDead) {
+  Server server{{"--once", ":0", inferior("spin")}};
+  RspClient client = connect(server);
+  client.ask(kAbilities);
+  const std::string thread = thread_in(client.ask("?"), "thread:");
+  server.process().signal(SIGSTOP);
+  ASSERT_TRUE(come_to_state(server.process().pid(), "T"));
+  client.send_packet("T" + thread);
+  ::kill(server.program(), SIGKILL);
+  EXPECT_TRUE(come_to_state(server.program(), "Z"));
+  server.process().signal(SIGCONT);
+  EXPECT_EQ(client.read_frame(), "$E01");
 }
 
 }  // namespace

@@ -104,7 +104,9 @@ server::KnownRegisters FakeTarget::known_registers(ThreadId thread) {
 }
 
 Result<void> FakeTarget::go_back(ThreadId thread, tracee::ResumeKind how) {
-  if (find(thread) == nullptr) return fail(TraceErrc::kNotFound, "go back");
+  if (find(thread) == nullptr || ended.contains(thread)) {
+    return fail(TraceErrc::kNotFound, "go back");
+  }
   moved_back.push_back({thread, how});
   return {};
 }

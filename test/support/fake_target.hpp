@@ -115,6 +115,7 @@ class FakeTarget : public server::Target,
   };
   std::vector<Back> moved_back;
   ThreadId preferred;
+  bool lives = false;  ///< Threads run on at the end of their history.
 
   // Target
   server::ProcessControl* process_control() override;
@@ -187,6 +188,7 @@ class FakeTarget : public server::Target,
   [[nodiscard]] bool in_past(ThreadId thread) const override { return known.contains(thread); }
   Result<void> go_back(ThreadId thread, tracee::ResumeKind how) override;
   void prefer(ThreadId thread) override { preferred = thread; }
+  [[nodiscard]] bool lives_on() const override { return lives; }
   using Target::read_memory;
   std::size_t read_memory(ThreadId thread, TraceeAddr address,
                           std::span<std::uint8_t> out) override;

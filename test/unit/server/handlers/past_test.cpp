@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // bs and bc, and registers and memory in the past.
+#include <csignal>
+
 #include "test/unit/server/session_fixture.hpp"
 
 namespace backtrail::server {
@@ -93,6 +95,18 @@ TEST_F(PastTest, InNonStopTheStopIsANotification) {
   EXPECT_THAT(sink.notifications.back(), ::testing::StartsWith("Stop:T05"));
 }
 
+TEST_F(PastTest, InNonStopALiveThreadStaysWhereItIs) {
+  target.lives = true;
+  ask("qSupported:multiprocess+");
+  ask("QNonStop:1");
+  ask("Hcp1.2");
+  EXPECT_THAT(ask("bs"), ::testing::StartsWith("O"));
+  EXPECT_TRUE(target.moved_back.empty());
+  ASSERT_EQ(sink.notifications.size(), 1U);
+  EXPECT_THAT(sink.notifications[0], HasSubstr("replaylog:begin;"));
+  EXPECT_THAT(sink.notifications[0], HasSubstr("thread:p1.2;"));
+}
+
 TEST_F(PastTest, BothEndsOfTheHistoryHaveTheirNames) {
   ask("qSupported:multiprocess+");
   ask("bc");
@@ -105,6 +119,15 @@ TEST_F(PastTest, AThreadThatIsGoneIsAnError) {
   ask("qSupported:multiprocess+");
   target.all.clear();
   EXPECT_EQ(ask("bs"), "E01");
+}
+
+TEST_F(PastTest, TheEndOfAKilledProcessIsTheAnswer) {
+  ask("qSupported:multiprocess+");
+  target.ended = {first, second};
+  EXPECT_EQ(ask("bs"), "(none)");
+  EXPECT_EQ(SessionTest::after(
+                StopEvent{.thread = first, .kind = StopKind::kProcessSignalled, .signal = SIGKILL}),
+            "X09;process:1");
 }
 
 TEST_F(PastTest, RegistersThatAreNotKnownHaveNoDigits) {

@@ -94,6 +94,8 @@ TEST_F(ResumeTest, SaysWhyItStopped) {
   EXPECT_THAT(reply_to(event), StartsWith("T05syscall_entry:10;06:"));
   event.kind = StopKind::kSyscallReturn;
   EXPECT_THAT(reply_to(event), StartsWith("T05syscall_return:10;06:"));
+  event.syscall = -1;
+  EXPECT_THAT(reply_to(event), StartsWith("T05syscall_return:ffffffff;06:"));
   EXPECT_THAT(reply_to(stop(first, StopKind::kThreadCreated)), StartsWith("T05create:;06:"));
   event = stop(first, StopKind::kThreadExited);
   event.exit_code = 7;
