@@ -134,21 +134,6 @@ TEST_F(WithoutLeader, AnAttachedThreadExecutesAProgram) {
   ::waitpid(pid, nullptr, 0);
 }
 
-// The thread that executes a program takes over the leader's id, traced or not.
-TEST(EngineRequests, AttachesToAProgramThatExecutesItself) {
-  constexpr int kRounds = 100;
-  const pid_t pid = spawn("executes_itself");
-  for (int round = 0; round < kRounds; ++round) {
-    EngineDriver driver;
-    const auto attached = driver.engine.attach(pid);
-    ASSERT_TRUE(attached) << "round " << round << ": " << attached.error().message();
-    ASSERT_NE(driver.engine.find({pid, pid}), nullptr) << "round " << round;
-    ASSERT_TRUE(driver.engine.detach(pid));
-  }
-  ::kill(pid, SIGKILL);
-  ::waitpid(pid, nullptr, 0);
-}
-
 TEST_F(WithoutLeader, EndsOfThreadsAreNotToldAfterADetach) {
   driver.engine.set_non_stop(true);
   driver.engine.set_pass_signals({SIGUSR1});
