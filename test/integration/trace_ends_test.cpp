@@ -146,7 +146,8 @@ TEST(EndedThread, AnExecIsNoReasonToDecodeEither) {
   const auto event = driver.run();
   ASSERT_TRUE(event);
   EXPECT_EQ(event->kind, StopKind::kProcessExited);
-  EXPECT_LT(test::own_reads().value_or(0) - *before, kFewReads);
+  // The other threads branch until the exec, which takes the longer the busier the machine is.
+  EXPECT_LT(test::own_reads().value_or(0) - *before, 4 * kFewReads);
 }
 
 }  // namespace
