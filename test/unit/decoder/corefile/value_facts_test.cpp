@@ -48,7 +48,8 @@ TEST(ValueFactsTest, OverwrittenBytesAreReadAsTheyWereWritten) {
 /// Earlier versions can read files without such values.
 TEST(ValueFactsTest, OnlyBlocksWithOverwrittenBytesHaveTheNewVersion) {
   std::deque<ValueFact> facts = some_facts(kBlockFacts);
-  facts.push_back({.record = facts.back().record, .kind = arch::kind_of({1, 4})});
+  facts.push_back(
+      {.record = facts.back().record, .pc = {}, .value = 0, .kind = arch::kind_of({1, 4})});
   std::vector<std::uint8_t> bytes;
   append_facts(7, facts, 0, bytes);
   const BlockScan scan = scan_blocks(bytes);
