@@ -57,7 +57,7 @@ void CacheLogDecoder::add_facts(std::uint32_t exit_id, const LoggedExit& exit, s
     facts_->push_back({.record = before + values[i].passed,
                        .pc = exit.block.at(values[i].pc),
                        .value = *value,
-                       .reg = values[i].reg});
+                       .kind = values[i].kind});
   }
   next_value_ += count;
 }

@@ -30,10 +30,9 @@ TraceeAddr address(const BlockView& block, std::int32_t distance) {
 
 /// Returns true if a superblock can record these values.
 bool are_values_of(std::span<const LoggedValue> values, const LoggedBlock& block) {
-  constexpr std::uint8_t kRegisters = 16;
   std::uint16_t passed = 0;
   for (const LoggedValue& value : values) {
-    if (value.reg >= kRegisters || value.passed < passed || value.passed > block.branches) {
+    if (value.kind >= arch::kValueKinds || value.passed < passed || value.passed > block.branches) {
       return false;
     }
     passed = value.passed;

@@ -7,13 +7,15 @@
 #include <span>
 #include <vector>
 
+#include "arch/base/value_kind.hpp"
+
 namespace backtrail::decoder {
 
-/// A value that a superblock records, of a register before an instruction.
+/// A value that a superblock records before an instruction.
 struct LoggedValue {
   std::int32_t pc = 0;       ///< Relative to the superblock's start pc.
   std::uint16_t passed = 0;  ///< The superblock's branches taken before it.
-  std::uint8_t reg = 0;      ///< A general register, by its encoding.
+  arch::ValueKind kind = 0;
   std::uint8_t unused = 0;
 };
 

@@ -10,19 +10,24 @@
 namespace backtrail::decoder {
 namespace {
 
-constexpr std::size_t kRegisters = 16;
+/// A block's version says how many kinds of values there may be; records are counted in steps of
+/// that.
+constexpr std::uint64_t kRegisters = 16;
+constexpr std::uint64_t kKinds = 64;
+static_assert(arch::kOldBytesKind == kRegisters && arch::kValueKinds <= kKinds);
 
 /// The numbers that differences are counted from. A register's values are mostly near its last one.
 struct Last {
   std::uint64_t record = 0;
   std::uint64_t pc = 0;
-  std::array<std::uint64_t, kRegisters> values{};
+  std::array<std::uint64_t, arch::kValueKinds> values{};
 };
 
-void encode(const ValueFact& fact, std::uint64_t shift, Last& last, ByteWriter& out) {
+void encode(const ValueFact& fact, std::uint64_t shift, std::uint64_t kinds, Last& last,
+            ByteWriter& out) {
   const std::uint64_t record = fact.record - shift;
-  std::uint64_t& value = last.values.at(fact.reg);
-  out.varint((record - last.record) * kRegisters + fact.reg);
+  std::uint64_t& value = last.values.at(fact.kind);
+  out.varint((record - last.record) * kinds + fact.kind);
   out.signed_varint(fact.pc.value() - last.pc);
   out.signed_varint(fact.value - value);
   last.record = record;
@@ -43,8 +48,14 @@ void append_facts(std::uint32_t tid, const std::deque<ValueFact>& facts, std::ui
     ByteWriter raw;
     raw.varint(count);
     Last last{.record = first};
-    for (std::size_t i = 0; i < count; ++i) encode(*next++, shift, last, raw);
-    append_packed({.magic = kFactsMagic, .tid = tid, .records = kFactsVersion, .first = first},
+    const auto end = next + static_cast<std::ptrdiff_t>(count);
+    const bool is_plain = std::all_of(
+        next, end, [](const ValueFact& fact) { return fact.kind < arch::kOldBytesKind; });
+    while (next != end) encode(*next++, shift, is_plain ? kRegisters : kKinds, last, raw);
+    append_packed({.magic = kFactsMagic,
+                   .tid = tid,
+                   .records = is_plain ? kFactsVersion : kAllFactsVersion,
+                   .first = first},
                   raw.bytes(), out);
   }
 }
@@ -53,7 +64,8 @@ Result<void> decode_facts(const TraceBlock& block, std::vector<ValueFact>& out) 
   const auto malformed = [&] {
     return fail(TraceErrc::kMalformed, "decode a block of recorded values", block.first);
   };
-  if (block.records != kFactsVersion) return malformed();
+  if (block.records != kFactsVersion && block.records != kAllFactsVersion) return malformed();
+  const std::uint64_t kinds = block.records == kFactsVersion ? kRegisters : kKinds;
   BT_TRY(const auto raw, unpack_block(block));
   ByteReader in{raw};
   const std::size_t before = out.size();
@@ -63,14 +75,13 @@ Result<void> decode_facts(const TraceBlock& block, std::vector<ValueFact>& out) 
   Last last{.record = block.first};
   for (std::uint64_t i = 0; i < count && in.good(); ++i) {
     const std::uint64_t place = in.varint();
-    const std::size_t reg = place % kRegisters;
-    const std::uint64_t more = place / kRegisters;
-    if (more > ~last.record) break;
+    const auto kind = static_cast<arch::ValueKind>(place % kinds);
+    const std::uint64_t more = place / kinds;
+    if (more > ~last.record || kind >= arch::kValueKinds) break;
     last.record += more;
     last.pc += in.signed_varint();
-    last.values.at(reg) += in.signed_varint();
-    out.push_back(
-        {last.record, TraceeAddr{last.pc}, last.values.at(reg), static_cast<std::uint8_t>(reg)});
+    last.values.at(kind) += in.signed_varint();
+    out.push_back({last.record, TraceeAddr{last.pc}, last.values.at(kind), kind});
   }
   if (in.good() && in.rest().empty() && out.size() - before == count) return {};
   out.resize(before);

@@ -53,7 +53,7 @@ void StepIndex::add_facts(std::uint64_t block, std::size_t begin, std::size_t en
     at = static_cast<std::size_t>(found - pcs.begin());
     const std::size_t step = first_of(block) + at;
     if (step < begin || step >= end) continue;
-    out.facts.push_back({step - begin, fact.reg, fact.value});
+    out.facts.push_back({step - begin, fact.kind, fact.value});
   }
 }
 

@@ -6,10 +6,12 @@
 #include <cstdint>
 
 #include "arch/base/address.hpp"
+#include "arch/base/value_kind.hpp"
 
 namespace backtrail::decoder {
 
-/// Before the instruction at `pc`, register `reg` had the value.
+/// Before the instruction at `pc` a register, or memory that the instruction overwrites, had the
+/// value.
 struct ValueFact {
   /// The record that the place follows, with no other record in between. As passed to a consumer,
   /// it is counted backwards: 0 is the newest record that the consumer has received. Elsewhere it
@@ -17,7 +19,7 @@ struct ValueFact {
   std::uint64_t record = 0;
   TraceeAddr pc;
   std::uint64_t value = 0;
-  std::uint8_t reg = 0;  ///< A general register, by its encoding.
+  arch::ValueKind kind = 0;
   bool operator==(const ValueFact&) const = default;
 };
 

@@ -58,12 +58,17 @@ ValueGraph::ValueGraph(const Window& window, std::size_t begin, ModelCache& mode
       add_signal(window, *event, models);
     }
     add_facts(window);
-    if (step_ == end_) meet_end(models, window, end);
+    if (step_ == end_) {
+      // The instruction at the end has not run.
+      old_bytes_.clear();
+      meet_end(models, window, end);
+    }
     first_definition_.push_back(static_cast<std::uint32_t>(definitions_.size()));
     first_access_.push_back(static_cast<std::uint32_t>(accesses.size()));
     if ((step_ - begin_) % kCheckpointSteps == 0) checkpoints_.push_back(current_);
     if (step_ == end_) break;
     add_step(window.steps[step_], models.at(window.steps[step_].pc));
+    old_bytes_.clear();
   }
   if (window.links != FrameLinks::kNone) link_frames(window, models);
 }
@@ -126,7 +131,44 @@ void ValueGraph::add_facts(const Window& window) {
     const Fact& fact = window.facts[next_fact_];
     if (fact.step > step_) return;
     if (fact.step < step_) continue;
-    consistent &= known[current_[fact.slot]].learn(fact.value, ~std::uint64_t{0});
+    if (const auto old = arch::old_bytes_of(fact.kind)) {
+      add_old_bytes(fact, *old);
+    } else {
+      consistent &= known[current_[fact.kind]].learn(fact.value, ~std::uint64_t{0});
+    }
+  }
+}
+
+/// A load before the step stands for the bytes. Its address is found by place_old_bytes().
+void ValueGraph::add_old_bytes(const Fact& fact, const arch::OldBytes& old) {
+  // If the step was interrupted before it began, its newest values count.
+  const auto same = std::ranges::find_if(
+      old_bytes_, [&old](const auto& each) { return each.first.part == old.part; });
+  if (same != old_bytes_.end()) {
+    known[accesses[same->second].value] = cpu::known(fact.value);
+    return;
+  }
+  old_bytes_.emplace_back(old, static_cast<std::uint32_t>(accesses.size()));
+  accesses.push_back(
+      {cpu::AccessKind::kLoad, old.size, static_cast<std::uint32_t>(step_), fresh(), fresh(), 0});
+  known.back() = cpu::known(fact.value);
+}
+
+/// The parts lie side by side from the lowest address of the step's stores on. If these are others
+/// than what was recorded, the loads stay without an address.
+void ValueGraph::place_old_bytes(const InsnModel& model, TraceeAddr next) {
+  const cpu::AccessModel* lowest = nullptr;
+  for (const cpu::AccessModel& access : model.accesses) {
+    if (access.kind == cpu::AccessKind::kLoad) continue;
+    const bool is_plain = access.kind == cpu::AccessKind::kStore &&
+                          (lowest == nullptr || access.base == lowest->base);
+    if (!is_plain) return;
+    if (lowest == nullptr || access.offset < lowest->offset) lowest = &access;
+  }
+  if (lowest == nullptr) return;
+  for (const auto& [old, load] : old_bytes_) {
+    accesses[load].base = var_of(lowest->base, model, next);
+    accesses[load].offset = lowest->offset + 8 * old.part;
   }
 }
 
@@ -160,10 +202,12 @@ void ValueGraph::instantiate(const InsnModel& model, TraceeAddr next) {
     }
     nodes.push_back(node);
   }
+  place_old_bytes(model, next);
   for (const cpu::AccessModel& access : model.accesses) {
     accesses.push_back({access.kind, access.size, static_cast<std::uint32_t>(step_),
                         var_of(access.base, model, next), var_of(access.value, model, next),
                         access.offset});
+    if (access.kind == cpu::AccessKind::kStore) find_old_bytes(accesses.back());
   }
   std::array<std::pair<Slot, Var>, cpu::kSlotCount> defined;
   std::size_t count = 0;
@@ -173,6 +217,14 @@ void ValueGraph::instantiate(const InsnModel& model, TraceeAddr next) {
     defined[count++] = {definition.slot, var_of(definition.ref, model, next)};
   }
   for (std::size_t i = 0; i < count; ++i) define(defined[i].first, defined[i].second);
+}
+
+void ValueGraph::find_old_bytes(Access& store) const {
+  for (const auto& [old, load] : old_bytes_) {
+    const Access& before = accesses[load];
+    const bool is_same = before.base == store.base && before.offset == store.offset;
+    if (is_same && before.size == store.size) store.old = before.value;
+  }
 }
 
 void ValueGraph::follow_branch(const InsnModel& model, const Step& step) {

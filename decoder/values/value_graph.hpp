@@ -40,6 +40,7 @@ struct Access {
   Var base = kNoVar;
   Var value = kNoVar;
   std::int64_t offset = 0;
+  Var old = kNoVar;  ///< Bytes that a store overwrote, if they were recorded.
 };
 
 /// A system call. Its accesses are three unknown stores, from `first_access` on.
@@ -102,6 +103,9 @@ class ValueGraph {
   void forget(std::span<const Slot> slots);
   void add_signal(const Window& window, const Event& event, ModelCache& models);
   void add_facts(const Window& window);
+  void add_old_bytes(const Fact& fact, const arch::OldBytes& old);
+  void place_old_bytes(const cpu::InsnModel& model, TraceeAddr next);
+  void find_old_bytes(Access& store) const;
   void add_step(const Step& step, const cpu::InsnModel& model);
   void add_system_call();
   void instantiate(const cpu::InsnModel& model, TraceeAddr next);
@@ -115,6 +119,8 @@ class ValueGraph {
   std::size_t end_ = 0;
   std::size_t step_ = 0;
   std::size_t next_fact_ = 0;
+  /// The loads of what this step overwrites. They come before the step's own accesses.
+  std::vector<std::pair<arch::OldBytes, std::uint32_t>> old_bytes_;
   Var temps_ = 0;
   Slots current_{};
   std::unordered_map<std::uint64_t, Var> constants_;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "arch/base/address.hpp"
+#include "arch/base/value_kind.hpp"
 #include "arch/cpu/values.hpp"
 
 namespace backtrail::decoder::values {
@@ -35,10 +36,10 @@ struct Event {
   TraceeAddr interrupted;  ///< For a signal: the instruction that would have been next.
 };
 
-/// A value that was recorded: of a register, before a step.
+/// A value that was recorded before a step.
 struct Fact {
   std::size_t step = 0;
-  Slot slot = 0;
+  arch::ValueKind kind = 0;
   std::uint64_t value = 0;
 };
 

@@ -91,7 +91,7 @@ Known WindowMemory::content(std::uint32_t access, std::uint64_t granule) const {
 }
 
 std::uint64_t WindowMemory::survivors(std::uint32_t from, std::uint32_t to, std::uint64_t granule,
-                                      const Known& what) const {
+                                      const Known& what, Silent silent) const {
   constexpr unsigned kPatience = 64;
   std::uint64_t alive = 0;
   for (unsigned bit = 0; bit < 64; bit += 8) {
@@ -109,6 +109,10 @@ std::uint64_t WindowMemory::survivors(std::uint32_t from, std::uint32_t to, std:
     const std::uint64_t place = base.value + static_cast<std::uint64_t>(a.offset);
     for (unsigned byte = 0; byte < a.size; ++byte) {
       const std::uint64_t written = value.value >> (8 * byte) & 0xff;
+      const Known old = a.old == kNoVar ? Known{} : graph_.known[a.old];
+      const bool is_silent =
+          (old.mask >> (8 * byte) & 0xff) == 0xff && (old.value >> (8 * byte) & 0xff) == written;
+      if (is_silent && silent == Silent::kIsNone) continue;
       for (unsigned bit = 0; bit < 64; bit += 8) {
         if (base.all(3) && ((place + byte) & 7) != bit / 8) continue;
         if ((what.value >> bit & 0xff) == written) alive &= ~(std::uint64_t{0xff} << bit);
@@ -180,7 +184,8 @@ bool WindowMemory::may_touch(std::uint32_t access, std::uint64_t address, std::u
       const std::uint64_t at = granule + byte;
       if (at >= address && at < address + bytes) wanted |= std::uint64_t{0xff} << (8 * byte);
     }
-    if ((wanted & ~survivors(access, access + 1, granule, after)) != 0) return true;
+    if ((wanted & ~survivors(access, access + 1, granule, after, Silent::kCounts)) != 0)
+      return true;
   }
   return false;
 }

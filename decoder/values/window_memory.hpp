@@ -77,10 +77,12 @@ class WindowMemory {
   [[nodiscard]] Known content(std::uint32_t access, std::uint64_t granule) const;
   /// Returns the granule's bits at the end of the window.
   [[nodiscard]] Known final_content(std::uint64_t granule);
+  /// Says whether a store counts that has written what was there before.
+  enum class Silent : std::uint8_t { kCounts, kIsNone };
   /// Takes bytes known to be `what` before access `to`. Returns the bits of those that no barrier
   /// from `from` on can have written: its bytes are all known, and none equals the byte of `what`.
   [[nodiscard]] std::uint64_t survivors(std::uint32_t from, std::uint32_t to, std::uint64_t granule,
-                                        const Known& what) const;
+                                        const Known& what, Silent silent = Silent::kIsNone) const;
 
   /// Returns the known bits of the 8 bytes at `granule` before step `position`.
   [[nodiscard]] Known before(std::size_t position, std::uint64_t granule);

@@ -36,6 +36,7 @@ enum class ValueDepth : std::uint8_t {
   /// The registers that form the addresses of stores, and the numbers, arguments and results of
   /// system calls. The cache source can.
   kMost,
+  kAll,  ///< The bytes that stores overwrite, besides.
 };
 
 struct TraceConfig {

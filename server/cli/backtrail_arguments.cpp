@@ -136,12 +136,12 @@ Command finish_decode(DecodeOptions options, const std::string& format, const st
 Command finish_serve(const CLI::App& serve, Values& values) {
   ServeOptions& options = values.serve;
   options.source = *tracee::source_kind_from(values.source);
-  if (values.depth == "most") {
+  options.values = value_depth_from(values.depth);
+  if (options.values != tracee::ValueDepth::kFree) {
     if (options.source == tracee::SourceKind::kAuto) options.source = tracee::SourceKind::kCache;
     if (options.source != tracee::SourceKind::kCache) {
-      return wrong_words("serve", "--values=most needs --source cache");
+      return wrong_words("serve", "--values=" + values.depth + " needs --source cache");
     }
-    options.values = tracee::ValueDepth::kMost;
   }
   if (values.debug) options.log = options.log.empty() ? "debug" : "debug," + options.log;
   auto names = parse_packet_names(values.disable_packet);

@@ -44,10 +44,15 @@ std::string wrong_log_levels(std::string_view levels) {
 void add_values_option(CLI::App& app, std::string& depth) {
   app.add_option("--values", depth,
                  "How much of the program's values to record besides branches, so that the past "
-                 "shows more: free (nothing, default) or most (addresses of stores, and system "
-                 "calls; takes longer)")
-      ->check(CLI::IsMember({"free", "most"}))
+                 "shows more: free (nothing, default), most (addresses of stores, and system "
+                 "calls; takes longer) or all (what stores overwrite, too; takes longer still)")
+      ->check(CLI::IsMember({"free", "most", "all"}))
       ->type_name("DEPTH");
+}
+
+tracee::ValueDepth value_depth_from(std::string_view word) {
+  if (word == "all") return tracee::ValueDepth::kAll;
+  return word == "most" ? tracee::ValueDepth::kMost : tracee::ValueDepth::kFree;
 }
 
 void add_roots_option(CLI::App& app, std::vector<std::string>& roots) {

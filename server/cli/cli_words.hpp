@@ -30,8 +30,9 @@ int fail_with(const std::string& text);
 /// Returns the error for words that log::configure does not take.
 [[nodiscard]] std::string wrong_log_levels(std::string_view levels);
 
-/// Adds the option --values, a DEPTH: "free" or "most".
+/// Adds the option --values, a DEPTH: "free", "most" or "all".
 void add_values_option(CLI::App& app, std::string& depth);
+[[nodiscard]] tracee::ValueDepth value_depth_from(std::string_view word);
 
 /// Adds the option --files.
 void add_roots_option(CLI::App& app, std::vector<std::string>& roots);

@@ -195,12 +195,14 @@ Command parse_record_arguments(std::span<const std::string> arguments) {
   // `auto` means cache here: it works everywhere and keeps more than the CPU's buffers.
   options.recorder.source =
       source == tracee::SourceKind::kAuto ? tracee::SourceKind::kCache : source;
-  if (values.values == "most") {
-    if (values.all) return wrong_record_words("--values=most cannot be used with --all");
-    if (!options.recorder.traced || options.recorder.source != tracee::SourceKind::kCache) {
-      return wrong_record_words("--values=most needs --source cache");
+  options.recorder.values = value_depth_from(values.values);
+  if (options.recorder.values != tracee::ValueDepth::kFree) {
+    if (values.all) {
+      return wrong_record_words("--values=" + values.values + " cannot be used with --all");
     }
-    options.recorder.values = tracee::ValueDepth::kMost;
+    if (!options.recorder.traced || options.recorder.source != tracee::SourceKind::kCache) {
+      return wrong_record_words("--values=" + values.values + " needs --source cache");
+    }
   }
   options.log = values.log;
   return options;

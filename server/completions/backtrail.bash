@@ -7,7 +7,7 @@ _backtrail_values() {
   case $1 in
     serve:--wrapper) printf '%s\n' : ;;
     serve:--source) printf '%s\n' auto perf-pt perf-bts lbr cache step ;;
-    serve:--values) printf '%s\n' free most ;;
+    serve:--values) printf '%s\n' free most all ;;
     serve:--tail) printf '%s\n' :file ;;
     serve:--tail-spool) printf '%s\n' :folder ;;
     serve:--tail-spool-size) printf '%s\n' : ;;
@@ -20,7 +20,7 @@ _backtrail_values() {
     record:--output) printf '%s\n' :file ;;
     record:--on) printf '%s\n' signal sanitizer abort exit timeout= always ;;
     record:--max-disk) printf '%s\n' : ;;
-    record:--values) printf '%s\n' free most ;;
+    record:--values) printf '%s\n' free most all ;;
     record:--log) printf '%s\n' : ;;
     replay:--files) printf '%s\n' :folder ;;
     replay:--unpack) printf '%s\n' :folder ;;

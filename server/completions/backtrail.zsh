@@ -47,7 +47,7 @@ _backtrail() {
             '--no-startup-with-shell[Opposite of --startup-with-shell]' \
             '--source[Branch source]:KIND:(auto perf-pt perf-bts lbr cache step)' \
             '--from-start[Record from the start]' \
-            '--values[How much of the program'\''s values to record besides branches, so that the past shows more]:DEPTH:(free most)' \
+            '--values[How much of the program'\''s values to record besides branches, so that the past shows more]:DEPTH:(free most all)' \
             '--tail[Socket file for `backtrail tail`]:PATH:_files' \
             '--tail-spool[Folder that buffers records for a slow `backtrail tail`, so that none is lost]:FOLDER:_files -/' \
             '--tail-spool-size[Most bytes buffered for each tail]:SIZE: ' \
@@ -76,7 +76,7 @@ _backtrail() {
             '--max-disk[Most bytes of a crash file on disk, and of --all'\''s records before it]:SIZE: ' \
             '--times[Crash files show when threads were on a CPU, if the kernel allows it]' \
             '--no-times[Opposite of --times]' \
-            '--values[How much of the program'\''s values to record besides branches, so that the past shows more]:DEPTH:(free most)' \
+            '--values[How much of the program'\''s values to record besides branches, so that the past shows more]:DEPTH:(free most all)' \
             '--stats[Print on stderr what was recorded and what it cost]' \
             '--log[Levels, for example ptrace\:debug]:SPEC: ' \
             '1:program:_command_names -e' \

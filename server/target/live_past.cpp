@@ -84,7 +84,7 @@ std::string LivePast::describe_history() const {
       text += fmt::format("thread {}.{}: the last {} branches", process->pid(), thread->tid(),
                           past.records().size());
       // There are none if the process's translated code was made without.
-      if (values_ == tracee::ValueDepth::kMost) {
+      if (values_ != tracee::ValueDepth::kFree) {
         text += fmt::format(", {} recorded values", past.facts().all().size());
       }
       text += '\n';

@@ -28,6 +28,15 @@ TEST_P(CachePrograms, FindEverythingAsItMustBeWhenInterruptedOften) {
   EXPECT_TRUE(outcome.exited_with(0)) << outcome.end.exit_code << " " << outcome.statistics;
 }
 
+/// The recorder loads what stores overwrite, and must not be seen where the load faults.
+TEST_P(CachePrograms, FindEverythingAsItMustBeWhileOverwrittenBytesAreRecorded) {
+  for (const int stops : {0, 100}) {
+    const Outcome outcome = run_recorded(
+        {.program = GetParam(), .stops = stops, .values = ValueDepth::kAll, .threads = true});
+    EXPECT_TRUE(outcome.exited_with(0)) << outcome.end.exit_code << " " << outcome.statistics;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Hard, CachePrograms,
                          testing::Values("coroutines", "faults", "filters", "flags", "handlers",
                                          "masks", "mixed_threads", "own_steps", "restarts",

@@ -61,7 +61,7 @@ class Stores {
   [[nodiscard]] TraceeAddr loop() const { return loop_; }
 
  private:
-  static constexpr std::uint64_t kBranchAt = 11;  ///< Offset of the branch in the loop.
+  static constexpr std::uint64_t kBranchAt = 14;  ///< Offset of the branch in the loop.
 
   TraceeAddr function_ = symbol_of("tallies", "tally");
   TraceeAddr loop_ = symbol_of("tallies", "at_tally");
@@ -77,10 +77,10 @@ std::uint64_t judge(const Collector& thread) {
   for (const decoder::ValueFact& fact : thread.facts) {
     while (next <= fact.record) stores.see(thread.all.at(next++));
     if (fact.pc != stores.loop()) continue;
-    if (fact.reg == kRdi) {
+    if (fact.kind == kRdi) {
       const std::uint64_t cell = (fact.value - cells.value()) / sizeof(std::uint64_t);
       EXPECT_TRUE(fact.value >= cells.value() && cell % kCount == 0) << fact.value;
-    } else if (fact.reg == kRsi && stores.number()) {
+    } else if (fact.kind == kRsi && stores.number()) {
       EXPECT_EQ(fact.value, *stores.number());
       ++judged;
     }
@@ -94,7 +94,7 @@ std::uint64_t judge_handler(const Collector& thread) {
   std::uint64_t seen = 0;
   std::optional<std::uint64_t> last;
   for (const decoder::ValueFact& fact : thread.facts) {
-    if (fact.pc != handled || fact.reg != kRsi) continue;
+    if (fact.pc != handled || fact.kind != kRsi) continue;
     if (last) {
       EXPECT_GT(fact.value, *last);
     }
@@ -153,20 +153,26 @@ TEST(KeptValuesInMemory, AreUsedByTheNextProcess) {
   EXPECT_GE(judged, 12 * kCount * 99 / 100);
 }
 
-TEST(PersistentCode, OfBothDepthsIsKept) {
+TEST(PersistentCode, OfEachDepthIsKept) {
   const test::TemporaryFolder folder;
   const auto ran = [&](ValueDepth values) {
     return run(std::make_shared<cache::PersistentStore>(folder / "kept"), "threads", values);
   };
   const CountedRun free = ran(ValueDepth::kFree);
   const CountedRun most = ran(ValueDepth::kMost);
+  const CountedRun all = ran(ValueDepth::kAll);
   EXPECT_EQ(free.sums->values, 0U);
   EXPECT_GT(most.sums->values, 12 * kCount);
   // The translations of one depth are not found by the other.
   EXPECT_GT(most.sums->superblocks * 2, free.sums->superblocks);
+  EXPECT_GT(all.sums->superblocks * 2, free.sums->superblocks);
+  EXPECT_GT(all.sums->values, most.sums->values);
   for (int i = 0; i < 2; ++i) {
     const CountedRun free_again = ran(ValueDepth::kFree);
     const CountedRun most_again = ran(ValueDepth::kMost);
+    const CountedRun all_again = ran(ValueDepth::kAll);
+    EXPECT_LT(all_again.sums->misses, all.sums->misses);
+    EXPECT_GT(all_again.sums->values, most_again.sums->values);
     EXPECT_EQ(free_again.sums->values, 0U);
     EXPECT_LT(free_again.sums->misses, free.sums->misses);
     EXPECT_LT(most_again.sums->misses, most.sums->misses);

@@ -72,7 +72,7 @@ struct Yield {
 
 class Traveller {
  public:
-  /// @param values  How much of the program's values is recorded: "free" or "most".
+  /// @param values  How much of the program's values is recorded: "free", "most" or "all".
   explicit Traveller(const std::string& program, const std::string& values = "free")
       : server_{{"--once", "--from-start", "--source", "cache", "--values", values, ":0",
                  std::string{BT_INFERIOR_DIR} + "/" + program},
@@ -235,18 +235,16 @@ TEST_P(LivePastOfTranslatedCode, WhatIsShownWasThere) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Programs, LivePastOfTranslatedCode,
-                         ::testing::Values(RecordedProgram{"values_sorts_O0", "free"},
-                                           RecordedProgram{"values_jumps_O2", "free"},
-                                           RecordedProgram{"values_maps_O2", "free"},
-                                           RecordedProgram{"values_loops_O2", "free"},
-                                           RecordedProgram{"values_prints_O0", "free"},
-                                           RecordedProgram{"values_sorts_O0", "most"},
-                                           RecordedProgram{"values_jumps_O2", "most"},
-                                           RecordedProgram{"values_prints_O0", "most"}),
-                         [](const auto& test) {
-                           return std::string{test.param.first} + "_" + test.param.second;
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Programs, LivePastOfTranslatedCode,
+    ::testing::Values(
+        RecordedProgram{"values_sorts_O0", "free"}, RecordedProgram{"values_jumps_O2", "free"},
+        RecordedProgram{"values_maps_O2", "free"}, RecordedProgram{"values_loops_O2", "free"},
+        RecordedProgram{"values_prints_O0", "free"}, RecordedProgram{"values_sorts_O0", "most"},
+        RecordedProgram{"values_jumps_O2", "most"}, RecordedProgram{"values_prints_O0", "most"},
+        RecordedProgram{"values_sorts_O2", "all"}, RecordedProgram{"values_jumps_O2", "all"},
+        RecordedProgram{"values_signals_O2", "all"}, RecordedProgram{"values_prints_O0", "all"}),
+    [](const auto& test) { return std::string{test.param.first} + "_" + test.param.second; });
 
 /// Runs a program to its crash. Returns how many of its registers are known in the last part.
 Yield yield_before_crash(const std::string& values) {
@@ -268,7 +266,9 @@ Yield yield_before_crash(const std::string& values) {
 TEST(LivePastValues, ThatWereRecordedTellMore) {
   const Yield free = yield_before_crash("free");
   const Yield most = yield_before_crash("most");
+  const Yield all = yield_before_crash("all");
   constexpr std::size_t kPercent = 100;
+  EXPECT_GE(kPercent * all.known / all.all, 95U);
   EXPECT_LT(kPercent * free.known / free.all, 70U);
   EXPECT_GE(kPercent * most.known / most.all, 85U);
 }

@@ -290,7 +290,7 @@ void TruthRun::run(const TruthOptions& options) {
 void TruthRun::add_facts(std::size_t step, std::size_t begin, std::vector<Fact>& out) const {
   namespace translate = arch::x86::translate;
   const auto add = [&](std::size_t at, Slot slot) {
-    out.push_back({at - begin, slot, states_[at].regs[slot]});
+    out.push_back({at - begin, static_cast<arch::ValueKind>(slot), states_[at].regs[slot]});
   };
   const TraceeAddr pc = steps_[step].pc;
   const bool is_handler_return = states_[step + 1].pc != pc.value() + 2;
@@ -304,9 +304,45 @@ void TruthRun::add_facts(std::size_t step, std::size_t begin, std::vector<Fact>&
     return;
   }
   // A recorder needs r10 for itself.
-  const unsigned regs = translate::value_registers(insn).of_stores & ~(1U << 10U);
+  const translate::ValueRegisters of = translate::value_registers(insn);
+  const unsigned lost = recorded_ == Recorded::kOldBytes ? of.lost : 0;
+  const unsigned regs = (of.of_stores | lost) & ~(1U << 10U);
   for (Slot slot = 0; slot < cpu::kGeneralSlots; ++slot) {
     if ((regs >> slot & 1U) != 0) add(step, slot);
+  }
+  if (recorded_ == Recorded::kOldBytes) add_old_bytes(step, insn, begin, out);
+}
+
+/// Memory was sampled before each step, wherever it has an operand.
+void TruthRun::add_old_bytes(std::size_t step, const arch::x86::translate::SourceInsn& insn,
+                             std::size_t begin, std::vector<Fact>& out) const {
+  namespace translate = arch::x86::translate;
+  using translate::InsnClass;
+  const bool calls = insn.kind == InsnClass::kCall || insn.kind == InsnClass::kIndirectCall;
+  if (!calls && insn.kind != InsnClass::kCopy) return;
+  const translate::StoredPlace place =
+      calls ? translate::kPushedPlace : translate::value_registers(insn).stored;
+  const auto& regs = states_[step].regs;
+  std::uint64_t address = insn.target.value();
+  if (!place.is_relative) {
+    address = static_cast<std::uint64_t>(std::int64_t{place.at.displacement});
+    if (place.at.base) address += regs[static_cast<std::size_t>(*place.at.base)];
+    if (place.at.index) {
+      address += regs[static_cast<std::size_t>(*place.at.index)] << place.at.scale_bits;
+    }
+  }
+  if (place.is_fs) address += states_[step].fs_base;
+  const auto first = std::ranges::lower_bound(samples_, step, {}, &MemorySample::position);
+  const auto sample = std::find_if(first, samples_.end(), [&](const MemorySample& each) {
+    return each.position != step ||
+           (address >= each.address && address + place.bytes <= each.address + each.size);
+  });
+  if (sample == samples_.end() || sample->position != step) return;
+  const auto size = std::min<std::uint8_t>(place.bytes, 8);
+  for (std::uint8_t part = 0; part * 8 < place.bytes; ++part) {
+    std::uint64_t value = 0;
+    std::memcpy(&value, bytes(*sample) + (address - sample->address) + 8UL * part, size);
+    out.push_back({step - begin, arch::kind_of({part, size}), value});
   }
 }
 
@@ -320,7 +356,7 @@ Window TruthRun::window(std::size_t begin, std::size_t end) const {
     w.events.push_back(e);
   }
   w.end_pc = TraceeAddr{states_[end].pc};
-  if (!records_values_) return w;
+  if (recorded_ == Recorded::kNothing) return w;
   for (std::size_t i = begin; i < end; ++i) add_facts(i, begin, w.facts);
   std::erase_if(w.facts, [&](const Fact& fact) { return fact.step >= end - begin; });
   std::ranges::stable_sort(w.facts, {}, &Fact::step);

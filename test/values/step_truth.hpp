@@ -13,6 +13,7 @@
 
 #include <sys/types.h>
 
+#include "arch/x86/translate/source_insn.hpp"
 #include "decoder/trace/code_reader.hpp"
 #include "decoder/values/value_history.hpp"
 #include "decoder/values/window.hpp"
@@ -50,9 +51,13 @@ class TruthRun final : public CodeReader, public EndState {
 
   [[nodiscard]] const std::vector<Step>& steps() const { return steps_; }
   [[nodiscard]] Window window(std::size_t begin, std::size_t end) const;
-  /// Says whether windows have the values that a recorder would record
-  /// (TranslateOptions::records_values); at first they have none.
-  void set_records_values(bool on) { records_values_ = on; }
+  /// The values that windows have, of those that a recorder would record; at first none.
+  enum class Recorded : std::uint8_t {
+    kNothing,
+    kRegisters,  ///< TranslateOptions::records_values
+    kOldBytes,   ///< TranslateOptions::records_old_bytes, too
+  };
+  void set_recorded(Recorded what) { recorded_ = what; }
   /// Returns the true value of a register before a step; position steps().size() is the end.
   [[nodiscard]] std::uint64_t reg_at(std::size_t position, Slot slot) const;
   [[nodiscard]] const std::vector<MemorySample>& samples() const { return samples_; }
@@ -101,9 +106,11 @@ class TruthRun final : public CodeReader, public EndState {
   void read_mappings();
   /// Adds what is recorded before a step and, of a system call, after it.
   void add_facts(std::size_t step, std::size_t begin, std::vector<Fact>& out) const;
+  void add_old_bytes(std::size_t step, const arch::x86::translate::SourceInsn& insn,
+                     std::size_t begin, std::vector<Fact>& out) const;
   std::size_t peek(std::uint64_t address, void* out, std::size_t bytes) const;
 
-  bool records_values_ = false;
+  Recorded recorded_ = Recorded::kNothing;
   pid_t pid_ = 0;
   std::string error_;
   std::vector<Step> steps_;

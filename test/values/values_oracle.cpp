@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // values_oracle [-w STEPS] [-n STOP_AFTER] [-t 1] [-l LINKS] [-v 1] PROGRAM [ARGUMENT...]:
 // single-steps a program, recovers its past from the trace alone (-v 1: and the values that
-// `record --values=most` records), and compares. Exit status 1: a value was wrong.
+// `record --values=most` records; -v 2: --values=all), and compares. Exit status 1: a value was
+// wrong.
 
 #include <cstdlib>
 #include <string>
@@ -17,7 +18,7 @@ using namespace backtrail::decoder::values;
 int main(int argc, char** argv) {
   HistoryLimits limits;
   TruthOptions options;
-  bool records_values = false;
+  TruthRun::Recorded recorded = TruthRun::Recorded::kNothing;
   int at = 1;
   for (; at + 1 < argc && argv[at][0] == '-'; at += 2) {
     const std::size_t value = std::strtoull(argv[at + 1], nullptr, 10);
@@ -25,7 +26,7 @@ int main(int argc, char** argv) {
     if (argv[at][1] == 'n') options.stop_after = value;
     if (argv[at][1] == 't') options.from_trap = value != 0;
     if (argv[at][1] == 'l') limits.links = static_cast<FrameLinks>(value);
-    if (argv[at][1] == 'v') records_values = value != 0;
+    if (argv[at][1] == 'v') recorded = static_cast<TruthRun::Recorded>(value);
     if (argv[at][1] == 'k') options.most_steps = value;
   }
   const std::vector<std::string> command(argv + at, argv + argc);
@@ -35,7 +36,7 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "{}\n", run.error());
     return 2;
   }
-  run.set_records_values(records_values);
+  run.set_recorded(recorded);
   if (const char* few = std::getenv("BT_SHOW"))
     show_unknown(run, limits, std::strtoull(few, nullptr, 10));
   const Judgement judgement = judge(run, limits);

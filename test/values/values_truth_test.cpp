@@ -32,11 +32,16 @@ TEST_P(ValuesTruth, EveryKnownValueIsTrue) {
   // Windows of different lengths meet at different places and know different values.
   struct Way {
     std::size_t window;
-    bool records_values;
+    TruthRun::Recorded recorded;
+    const char* words;
   };
-  for (const auto& [window, records_values] :
-       {Way{10'000, false}, Way{700, false}, Way{10'000, true}}) {
-    run.set_records_values(records_values);
+  using Recorded = TruthRun::Recorded;
+  for (const auto& [window, recorded, words] :
+       {Way{10'000, Recorded::kNothing, ""}, Way{700, Recorded::kNothing, ""},
+        Way{10'000, Recorded::kRegisters, ", recorded values"},
+        Way{10'000, Recorded::kOldBytes, ", old bytes"},
+        Way{700, Recorded::kOldBytes, ", old bytes"}}) {
+    run.set_recorded(recorded);
     const Judgement judgement = judge(run, {window, 1000});
     EXPECT_TRUE(judgement.consistent);
     EXPECT_EQ(judgement.wrong_count, 0U) << judgement.text();
@@ -46,8 +51,8 @@ TEST_P(ValuesTruth, EveryKnownValueIsTrue) {
     EXPECT_EQ(trails.wrong_count, 0U);
     for (const std::string& line : trails.wrong) ADD_FAILURE() << line;
     EXPECT_GT(trails.compared, 500U);
-    std::printf("%s -%s, windows of %zu%s: %s\n", name, level, window,
-                records_values ? ", recorded values" : "", judgement.text().c_str());
+    std::printf("%s -%s, windows of %zu%s: %s\n", name, level, window, words,
+                judgement.text().c_str());
   }
 }
 

@@ -2,6 +2,12 @@
 #include "arch/x86/translate/block_writer.hpp"
 
 namespace backtrail::arch::x86::translate {
+namespace {
+
+/// Values that are stored before they are counted: their distances fit one byte.
+constexpr std::size_t kMostUncounted = 15;
+
+}  // namespace
 
 BlockWriter::BlockWriter(TraceeAddr start, const TranslateOptions& options)
     : options_{options}, emit_{options.address} {
@@ -24,7 +30,9 @@ void BlockWriter::mark(TraceeAddr pc, std::uint8_t more_flags, std::int32_t stac
                              .pc = pc,
                              .stack_add = stack_add,
                              .passed = passed_,
-                             .flags = static_cast<std::uint8_t>(more_flags | places_.flags())};
+                             .flags = static_cast<std::uint8_t>(more_flags | places_.flags()),
+                             .values = places_.values,
+                             .is_recording = places_.is_recording};
   if (!block_.pc_map.empty() && block_.pc_map.back().offset == map_entry.offset) {
     block_.pc_map.back() = map_entry;
   } else {
@@ -34,6 +42,7 @@ void BlockWriter::mark(TraceeAddr pc, std::uint8_t more_flags, std::int32_t stac
 
 void BlockWriter::open_r10(TraceeAddr pc) {
   if (places_.r10_live) return;
+  close_r10(pc);
   mark(pc);
   emit_.load(Gpr::kR10, Slot::kR10);
   places_.r10_live = true;
@@ -41,6 +50,8 @@ void BlockWriter::open_r10(TraceeAddr pc) {
 }
 
 void BlockWriter::close_r10(TraceeAddr pc, std::uint8_t more_flags, std::int32_t stack_add) {
+  count_values(pc, more_flags, stack_add);
+  places_.values_in_r10 = false;
   if (!places_.r10_live) return;
   mark(pc, more_flags, stack_add);
   if (places_.r10_dirty) emit_.store(Slot::kR10, Gpr::kR10);
@@ -107,10 +118,27 @@ void BlockWriter::note_translated(const SourceInsn& insn) {
   }
 }
 
-void BlockWriter::note_value(TraceeAddr pc, Gpr reg) {
-  block_.values.push_back(
-      {.pc = pc, .offset = offset(), .passed = passed_, .reg = static_cast<std::uint8_t>(reg)});
+void BlockWriter::open_values(TraceeAddr pc, std::size_t more) {
+  if (places_.values + more > kMostUncounted) count_values(pc);
+  if (places_.values_in_r10) return;
+  close_r10(pc);
+  mark(pc);
+  emit_.load(Gpr::kR10, Slot::kValues);
+  places_.values_in_r10 = true;
+}
+
+void BlockWriter::note_counted(TraceeAddr pc, ValueKind kind) {
+  block_.values.push_back({.pc = pc, .offset = offset(), .passed = passed_, .kind = kind});
   ++values_;
+}
+
+void BlockWriter::count_values(TraceeAddr pc, std::uint8_t more_flags, std::int32_t stack_add) {
+  if (places_.values == 0) return;
+  mark(pc, more_flags, stack_add);
+  emit_.lea(Gpr::kR10, Memory::at(Gpr::kR10, value_distance()));
+  emit_.store(Slot::kValues, Gpr::kR10);
+  places_.values = 0;
+  mark(pc, more_flags, stack_add);
 }
 
 void BlockWriter::push_return(const SourceInsn& call) {

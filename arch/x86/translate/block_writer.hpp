@@ -12,12 +12,15 @@ namespace backtrail::arch::x86::translate {
 
 /// Where the program's values of the registers are that translated code uses itself.
 struct RegisterPlaces {
-  bool r10_live = false;     ///< The program's r10 is in the register.
-  bool r10_dirty = false;    ///< The slot of r10 is older than the register.
-  bool r11_live = false;     ///< The program's r11 is in the register.
-  bool r11_dirty = false;    ///< The slot of r11 is older than the register.
-  bool log_in_slot = false;  ///< The log pointer is in its slot and not in r11.
-  bool rcx_in_slot = false;  ///< The program's rcx is in its slot and not in rcx.
+  bool r10_live = false;       ///< The program's r10 is in the register.
+  bool r10_dirty = false;      ///< The slot of r10 is older than the register.
+  bool r11_live = false;       ///< The program's r11 is in the register.
+  bool r11_dirty = false;      ///< The slot of r11 is older than the register.
+  bool log_in_slot = false;    ///< The log pointer is in its slot and not in r11.
+  bool rcx_in_slot = false;    ///< The program's rcx is in its slot and not in rcx.
+  bool values_in_r10 = false;  ///< r10 is what Slot::kValues is.
+  bool is_recording = false;   ///< As PcMapEntry::is_recording.
+  std::uint8_t values = 0;     ///< As PcMapEntry::values.
 
   /// Returns them as StateFlag bits.
   [[nodiscard]] std::uint8_t flags() const {
@@ -50,7 +53,8 @@ class BlockWriter {
   /// Adds a pc map entry: from here on the program's pc is `pc`.
   void mark(TraceeAddr pc, std::uint8_t more_flags = 0, std::int32_t stack_add = 0);
   /// open_...() puts the program's value into the register, unless it is there; close_...() puts it
-  /// into its slot, so that the register is free (r10) or holds the log pointer (r11).
+  /// into its slot, so that the register is free (r10) or holds the log pointer (r11). Values that
+  /// were stored through r10 are counted first.
   void open_r10(TraceeAddr pc);
   void close_r10(TraceeAddr pc, std::uint8_t more_flags = 0, std::int32_t stack_add = 0);
   void open_r11(TraceeAddr pc);
@@ -87,8 +91,23 @@ class BlockWriter {
     passed_ = passed;
     values_ = values;
   }
-  /// Call when the emitted code has recorded a value of a register before the instruction at `pc`.
-  void note_value(TraceeAddr pc, Gpr reg);
+  /// Makes r10 point to where the next value goes, at a distance of value_distance(), with room for
+  /// `more` values.
+  void open_values(TraceeAddr pc, std::size_t more);
+  [[nodiscard]] std::int8_t value_distance(std::size_t more = 0) const {
+    return static_cast<std::int8_t>((places_.values + more) * sizeof(std::uint64_t));
+  }
+  /// Call when the emitted code has stored a value before the instruction at `pc` has begun.
+  void note_value(TraceeAddr pc, ValueKind kind) {
+    note_counted(pc, kind);
+    ++places_.values;
+  }
+  /// Call when the emitted code has stored a value and advanced Slot::kValues.
+  void note_counted(TraceeAddr pc, ValueKind kind);
+  /// Call before and after emitting code that records values before an instruction.
+  void set_recording(bool on) { places_.is_recording = on; }
+  /// Counts the values that were stored through r10: they belong to the log from here on.
+  void count_values(TraceeAddr pc, std::uint8_t more_flags = 0, std::int32_t stack_add = 0);
   /// Returns the number of values recorded before the code that comes next.
   [[nodiscard]] std::uint16_t values() const { return values_; }
   /// Pushes the return address of a call.

@@ -21,8 +21,8 @@ Builder::Builder(const CodeSource& source, TraceeAddr start, const TranslateOpti
       side_exits_{writer_, options},
       path_{source, options, writer_, side_exits_},
       check_{writer_},
-      indirect_{writer_, side_exits_, path_},
       values_{writer_, options},
+      indirect_{writer_, side_exits_, path_, values_},
       calls_{writer_, side_exits_, values_, options} {}
 
 std::variant<Superblock, UntranslatableReason> Builder::build() {
@@ -151,6 +151,7 @@ void Builder::copy(const SourceInsn& insn) {
 bool Builder::copy_relative(const SourceInsn& insn) {
   // The registers are loaded first, because the distance counts from the end of the copied
   // instruction.
+  values_.before(insn);
   constexpr std::uint64_t kOpeningBytes = 64;
   const std::uint64_t distance = insn.target - (emit_.here() + insn.length);
   const bool reachable = fits_int32(distance) && fits_int32(distance - kOpeningBytes);
@@ -244,7 +245,10 @@ void Builder::loop(const SourceInsn& insn) {
 
 bool Builder::follow(const SourceInsn& insn) {
   const bool is_call = insn.kind == InsnClass::kCall;
-  if (is_call) writer_.push_return(insn);
+  if (is_call) {
+    values_.before_push(insn);
+    writer_.push_return(insn);
+  }
   if (path_.may_follow(insn.target) && !path_.is_left_to_another(insn)) {
     take(insn);
     if (is_call) path_.enter_call(insn.next());

@@ -45,8 +45,8 @@ class Builder {
   SideExits side_exits_;
   FollowedPath path_;
   CodeCheck check_;
-  IndirectBuilder indirect_;
   ValueRecorder values_;
+  IndirectBuilder indirect_;
   CallBuilder calls_;
   UntranslatableReason left_for_ = UntranslatableReason::kNone;
   std::optional<std::uint32_t> eax_;  ///< The program's eax, if it is known.

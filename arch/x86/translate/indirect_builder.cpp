@@ -50,12 +50,13 @@ void IndirectBuilder::load_target(const SourceInsn& insn) {
 }
 
 bool IndirectBuilder::branch(const SourceInsn& insn) {
+  const bool calls = insn.kind == InsnClass::kIndirectCall;
+  if (calls) values_.before_push(insn);
   writer_.open_for(insn);
   // r10 keeps the value for the operand, but from here on only the slot matters.
   writer_.close_r10(insn.pc);
   load_target(insn);
   if (insn.relative && !insn.reads_fs) writer_.block().pointers.push_back(insn.target);
-  const bool calls = insn.kind == InsnClass::kIndirectCall;
   if (calls) writer_.push_return(insn);
   const std::int32_t stack_add = calls ? 8 : 0;
   const auto likely = path_.likely_target(insn.pc);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "arch/base/address.hpp"
+#include "arch/base/value_kind.hpp"
 #include "arch/x86/translate/source_insn.hpp"
 
 namespace backtrail::arch::x86::translate {
@@ -33,6 +34,9 @@ struct PcMapEntry {
   std::int32_t stack_add = 0;  ///< To be added to rsp for the program's value.
   std::uint16_t passed = 0;    ///< Branches taken since the start of the superblock.
   std::uint8_t flags = 0;      ///< StateFlag bits.
+  /// Values that the superblock has stored since Slot::kValues was advanced; r10 equals the slot.
+  std::uint8_t values = 0;
+  bool is_recording = false;  ///< Values are being recorded; the instruction at `pc` comes after.
 };
 
 enum class ExitKind : std::uint8_t {
@@ -61,12 +65,13 @@ struct Exit {
 
 using Branch = std::pair<TraceeAddr, TraceeAddr>;
 
-/// A value that a superblock records: of a register, before an instruction.
+/// A value that a superblock records: of a register or of the bytes that a store overwrites, before
+/// an instruction.
 struct ValuePoint {
   TraceeAddr pc;
   std::uint32_t offset = 0;  ///< Offset of the code from which on the value counts as recorded.
   std::uint16_t passed = 0;  ///< Branches taken since the start of the superblock.
-  std::uint8_t reg = 0;      ///< A general register, by its encoding.
+  ValueKind kind = 0;
 };
 
 struct Superblock {

@@ -117,6 +117,8 @@ struct TranslateOptions {
   /// Record values that make the past known: the registers that form the addresses of stores, and
   /// those of system calls. They go to where Slot::kValues points.
   bool records_values = false;
+  /// Record the bytes that stores overwrite, besides.
+  bool records_old_bytes = false;
   std::uint32_t max_instructions = 96;
   std::uint32_t max_exits = 24;
   std::uint32_t max_bytes = 2048;

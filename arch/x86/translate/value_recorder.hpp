@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// The code that records values of registers (TranslateOptions::records_values).
+/// The code that records values (TranslateOptions::records_values).
 ///
-/// A value is eight bytes at the address in Slot::kValues, which the code then advances. The store
-/// of the value may fault, at the end of the memory for values: until Slot::kValues is advanced,
-/// the value does not count, and the code may be repeated.
+/// A value is eight bytes. The first ones of a superblock go to the address in Slot::kValues, which
+/// is in r10 meanwhile, and following places. Where r10 is needed for something else, and at exits,
+/// the code advances Slot::kValues: only then the values count. A store of a value may fault, at
+/// the end of the memory for values; the values that do not count yet may then be moved.
 
 #include <cstdint>
 #include <span>
@@ -17,17 +18,24 @@
 namespace backtrail::arch::x86::translate {
 
 /// Decides what a superblock records: registers that form the addresses of stores, once each after
-/// they were written, and those of system calls. Does nothing unless
-/// TranslateOptions::records_values.
+/// they were written, and those of system calls; with TranslateOptions::records_old_bytes the bytes
+/// that stores overwrite, too. Does nothing unless TranslateOptions::records_values.
+///
+/// The load of old bytes may fault as the store would. The instruction has not begun then
+/// (PcMapEntry::is_recording): it is left to the CPU, which raises the store's own fault.
 class ValueRecorder {
  public:
   /// Borrows both.
   ValueRecorder(BlockWriter& writer, const TranslateOptions& options)
-      : writer_{writer}, on_{options.records_values} {}
+      : writer_{writer},
+        on_{options.records_values},
+        old_bytes_{options.records_values && options.records_old_bytes} {}
 
-  /// Call before an instruction that is going to be copied: records the registers of its store.
-  /// The registers that the instruction needs may have to be opened again.
+  /// Call before an instruction that is going to be copied: records the registers of its store, and
+  /// what that overwrites. The registers that the instruction needs may have to be opened again.
   void before(const SourceInsn& insn);
+  /// Call before the code of a call: records what its push overwrites.
+  void before_push(const SourceInsn& call);
   /// Call after each instruction of the program.
   void after(const SourceInsn& insn);
   /// Call before a system call, while r10 is open and r11 free: records the call's number and
@@ -39,11 +47,17 @@ class ValueRecorder {
  private:
   /// Decodes each instruction once, although before() and after() ask.
   const ValueRegisters& registers_of(const SourceInsn& insn);
-  /// `through` is free and becomes the pointer. The registers hold the program's values.
-  void record(TraceeAddr pc, std::span<const Gpr> regs, Gpr through);
+  void record(TraceeAddr pc, std::span<const Gpr> regs);
+  void record_old(const SourceInsn& insn, const StoredPlace& place);
+  /// r11 becomes free, although it may still hold the program's value.
+  void free_r11(TraceeAddr pc, bool with_value);
+  /// Loads a part of the old bytes into r11.
+  void load_part(const SourceInsn& insn, const StoredPlace& place, OldBytes part);
+  void load(Gpr reg, const Memory& from, unsigned bytes);
 
   BlockWriter& writer_;
   bool on_;
+  bool old_bytes_;
   std::uint16_t recorded_ = 0;  ///< Registers, as a set, that were not written since.
   TraceeAddr decoded_at_;       ///< The instruction that `decoded_` is of.
   ValueRegisters decoded_;

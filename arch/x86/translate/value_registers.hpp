@@ -1,13 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Which registers of an instruction are worth recording.
+/// What of an instruction is worth recording.
 
 #include <cstdint>
 
+#include "arch/x86/translate/memory_operand.hpp"
 #include "arch/x86/translate/source_insn.hpp"
 
 namespace backtrail::arch::x86::translate {
+
+/// The memory that an instruction overwrites.
+struct StoredPlace {
+  Memory at;                 ///< Without meaning if `is_relative`.
+  bool is_relative = false;  ///< At SourceInsn::target.
+  bool is_fs = false;        ///< Relative to the fs base.
+  std::uint8_t bytes = 0;    ///< 0 if nothing is overwritten that can be recorded, or need be.
+
+  [[nodiscard]] bool uses(Gpr reg) const { return at.base == reg || at.index == reg; }
+};
+/// The word that a call overwrites.
+inline constexpr StoredPlace kPushedPlace{.at = Memory::at(Gpr::kRsp, -8), .bytes = 8};
 
 /// Sets of general registers; bit N is the register with encoding N.
 struct ValueRegisters {
@@ -15,9 +28,14 @@ struct ValueRegisters {
   /// out if it is rsp or rbp, whose values mostly follow without a record.
   std::uint16_t of_stores = 0;
   std::uint16_t written = 0;
+  /// Registers that are overwritten, and of which nothing else tells the old value: rsp and rbp, by
+  /// which the stack is known, and those that a pop restores at a function's end.
+  std::uint16_t lost = 0;
+  /// The old bytes of stores that a single load reads, and that do not follow from the new ones.
+  StoredPlace stored;
 };
 
-/// Returns both sets; empty if the instruction cannot be decoded.
+/// Returns all of it; empty if the instruction cannot be decoded.
 [[nodiscard]] ValueRegisters value_registers(const SourceInsn& insn);
 
 }  // namespace backtrail::arch::x86::translate

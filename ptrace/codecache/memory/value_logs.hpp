@@ -30,14 +30,15 @@ struct ValueRange {
   [[nodiscard]] std::span<std::uint64_t> all() const { return between(begin, end); }
 };
 
-/// A thread fills two ranges in turn: the values in the one stay while it fills the other.
+/// A thread fills two ranges in turn: the values in the one stay while it fills the other. Larger
+/// ranges would not stay in a CPU's cache, and smaller ones would stop the thread too often.
 using ValueRanges = std::array<ValueRange, 2>;
 
 /// One memfd for each thread part that records values, mapped in the program and in the server. As
 /// with the memory of translated code, children inherit none, and no core file contains any.
 class ValueLogs {
  public:
-  static constexpr std::uint64_t kRangeSpan = 4ULL << 20;
+  static constexpr std::uint64_t kRangeSpan = 1ULL << 20;
   static constexpr std::uint64_t kSpan = 2 * kRangeSpan;
 
   ValueLogs() = default;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ptrace/codecache/persist/packed_pc_map.hpp"
 
+#include <algorithm>
+
 #include "ptrace/codecache/persist/packed_numbers.hpp"
 
 namespace backtrail::tracee::cache {
@@ -8,9 +10,25 @@ namespace {
 
 using arch::cpu::translate::PcMapEntry;
 
+constexpr unsigned kValuesShift = 8;
+constexpr std::uint64_t kMostValues = 15;
+constexpr std::uint64_t kRecording = 1U << 12U;
+
+/// Returns the flags and what belongs to the values, as one number.
+std::uint64_t state_of(const PcMapEntry& map_entry) {
+  const std::uint64_t values = std::min<std::uint64_t>(map_entry.values, kMostValues);
+  return map_entry.flags | values << kValuesShift | (map_entry.is_recording ? kRecording : 0);
+}
+
+void set_state(PcMapEntry& map_entry, std::uint64_t state) {
+  map_entry.flags = static_cast<std::uint8_t>(state);
+  map_entry.values = static_cast<std::uint8_t>(state >> kValuesShift & kMostValues);
+  map_entry.is_recording = (state & kRecording) != 0;
+}
+
 /// Bits of an entry's first byte: which fields differ from the previous entry. The upper bits hold
 /// the distance to it if that fits.
-enum Difference : std::uint8_t { kPc = 1, kStack = 2, kPassed = 4, kFlags = 8 };
+enum Difference : std::uint8_t { kPc = 1, kStack = 2, kPassed = 4, kState = 8 };
 constexpr unsigned kDistanceShift = 4;
 constexpr std::uint32_t kMostDistance = 15;
 
@@ -22,7 +40,7 @@ PcMapEntry next_entry(PackedReader& from, PcMapEntry map_entry) {
   if ((first & kStack) != 0)
     map_entry.stack_add = static_cast<std::int32_t>(unfold_distance(from.number()));
   if ((first & kPassed) != 0) map_entry.passed = static_cast<std::uint16_t>(from.number());
-  if ((first & kFlags) != 0) map_entry.flags = from.byte();
+  if ((first & kState) != 0) set_state(map_entry, from.number());
   return map_entry;
 }
 
@@ -38,7 +56,7 @@ void pack_pc_map(std::span<const PcMapEntry> pc_map, TraceeAddr start,
     if (map_entry.pc != last.pc) first |= kPc;
     if (map_entry.stack_add != last.stack_add) first |= kStack;
     if (map_entry.passed != last.passed) first |= kPassed;
-    if (map_entry.flags != last.flags) first |= kFlags;
+    if (state_of(map_entry) != state_of(last)) first |= kState;
     out.push_back(static_cast<std::uint8_t>(first));
     if (!is_near) put_number(distance, out);
     if ((first & kPc) != 0) put_number(fold_distance(map_entry.pc - last.pc), out);
@@ -46,7 +64,7 @@ void pack_pc_map(std::span<const PcMapEntry> pc_map, TraceeAddr start,
       put_number(fold_distance(static_cast<std::uint64_t>(std::int64_t{map_entry.stack_add})), out);
     }
     if ((first & kPassed) != 0) put_number(map_entry.passed, out);
-    if ((first & kFlags) != 0) out.push_back(map_entry.flags);
+    if ((first & kState) != 0) put_number(state_of(map_entry), out);
     last = map_entry;
   }
 }

@@ -64,7 +64,7 @@ CacheSource::CacheSource(Process& process, decoder::TraceConsumer& sink,
       drops_undecoded_{config.log_bytes != 0},
       sums_{config.statistics ? config.statistics : std::make_shared<SourceStatistics>()},
       measures_{config.statistics != nullptr},
-      records_values_{config.values == ValueDepth::kMost},
+      values_{config.values},
       persistent_store_{config.kept},
       batch_{sink},
       stepper_{process, *this, std::make_unique<cache::FileWatch>()},
@@ -137,7 +137,7 @@ bool CacheSource::set_up(Thread& thread) {
     disable_thread(std::move(why));
     return false;
   }
-  auto space = cache::CacheSpace::of(thread, sums_, persistent_store_, records_values_);
+  auto space = cache::CacheSpace::of(thread, sums_, persistent_store_, values_);
   if (!space) return failed(space.error());
   if (const auto taken = part_.take(std::move(*space), thread); !taken) {
     return failed(taken.error());
@@ -218,7 +218,7 @@ Result<void> CacheSource::go_natively(Thread& thread, const SourceResume& how) {
     if (regs && arch::cpu::is_syscall(process_.insn_bytes(regs->pc()))) {
       if (process_.cache_space) write_guard_.begin_call(thread, *regs);
       calls_.begin(thread, *regs, how, part_ ? &part_.memory() : nullptr);
-      if (records_values_) add_facts(call_facts_.begin(*regs));
+      if (values_ != ValueDepth::kFree) add_facts(call_facts_.begin(*regs));
     }
   }
   if (how.signal != 0 && how.signal != SIGSTOP) write_guard_.begin_delivery(thread);
@@ -264,7 +264,7 @@ StopVerdict CacheSource::on_stop(Thread& thread, const WaitStatus& status) {
   }
   if (part_.inside()) return cache_stop(thread, status);
   (void)thread.user_regs();  // all of them are wanted in a moment: one request instead of two
-  if (records_values_) add_facts(call_facts_.end(thread));
+  if (values_ != ValueDepth::kFree) add_facts(call_facts_.end(thread));
   write_guard_.end_call();
   calls_.end(thread);
   stepper_.end_call(thread);
@@ -469,6 +469,9 @@ Result<void> CacheSource::leave(Thread& thread) {
   at_insn_ = cache::is_before_insn(place, native);
   const auto unfinished =
       cache::unfinished_block(process_, part_.space().code(), part_.memory(), place, native);
+  if (place && place->map_entry.values != 0 && log_.values() != nullptr) {
+    log_.values()->count(place->map_entry.values);
+  }
   take_log(native.log);
   if (place) log_.end_values(unfinished ? unfinished->values : 0);
   if (unfinished) {

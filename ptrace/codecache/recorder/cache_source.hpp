@@ -122,7 +122,7 @@ class CacheSource final : public BranchSource, private StepperUser {
   bool drops_undecoded_;
   std::shared_ptr<SourceStatistics> sums_;  ///< Never null.
   bool measures_;                           ///< Statistics are wanted.
-  bool records_values_;
+  ValueDepth values_;
   std::shared_ptr<cache::PersistentStore> persistent_store_;
   RecordBatch batch_;
   Stepper stepper_;

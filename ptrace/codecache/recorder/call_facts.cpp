@@ -13,7 +13,7 @@ std::vector<decoder::ValueFact> CallFacts::begin(const arch::cpu::UserRegs& regs
   std::vector<decoder::ValueFact> out;
   out.reserve(kSyscallInputs.size());
   for (const auto& [reg, encoding] : kSyscallInputs) {
-    out.push_back({.pc = regs.pc(), .value = regs[reg], .reg = encoding});
+    out.push_back({.pc = regs.pc(), .value = regs[reg], .kind = encoding});
   }
   returns_to_ = regs.pc() + arch::cpu::kSyscallInsnBytes;
   return out;
@@ -28,7 +28,7 @@ std::vector<decoder::ValueFact> CallFacts::end(Thread& thread) {
   static_assert(arch::cpu::kSyscallResult == kSyscallInputs.front().reg);
   return {{.pc = *returns_to,
            .value = arch::cpu::syscall_result(*regs),
-           .reg = kSyscallInputs.front().encoding}};
+           .kind = kSyscallInputs.front().encoding}};
 }
 
 }  // namespace backtrail::tracee::cache

@@ -73,8 +73,8 @@ bool ForcedSignals::is_full_values(Thread& thread, TraceeAddr next, TraceeAddr e
   const auto info = request::read_siginfo(thread.tid());
   if (!info) return false;
   if (info->si_code > 0) return TraceeAddr{std::bit_cast<std::uint64_t>(info->si_addr)} == end;
-  // As in fault_at(). At most a call's number and arguments are stored at once.
-  constexpr std::uint64_t kMostBytes = 8 * sizeof(std::uint64_t);
+  // As in fault_at(). At most this is stored before it is counted.
+  constexpr std::uint64_t kMostBytes = 16 * sizeof(std::uint64_t);
   return segv_blocked(thread) && end - next < kMostBytes;
 }
 

@@ -98,7 +98,7 @@ translate::ProgramState program_state(const CodeCache& code, const ThreadMemory&
 bool is_before_insn(const std::optional<CodePlace>& place, const translate::ProgramState& state) {
   return place && place->kind == CodePlace::Kind::kBlock &&
          (state.flags & (translate::kCommitted | translate::kRcxIsPc)) == 0 &&
-         place->map_entry.stack_add == 0;
+         place->map_entry.stack_add == 0 && !place->map_entry.is_recording;
 }
 
 std::optional<TraceeAddr> target_of_last_exit(const CodeCache& code, const ThreadMemory& memory,

@@ -37,7 +37,7 @@ namespace backtrail::tracee::cache {
     const arch::cpu::UserRegs& stopped);
 
 /// Returns true if a thread with this state is before an instruction of the program, none of which
-/// has been executed.
+/// has been executed, nor any code that records its values.
 [[nodiscard]] bool is_before_insn(const std::optional<CodePlace>& place,
                                   const arch::cpu::translate::ProgramState& state);
 

@@ -151,7 +151,7 @@ void ThreadLog::add_passed(const UnfinishedBlock& block) {
       const auto value = log_->values().at(log_->values().end() - block.values + next);
       if (!value) continue;
       facts.push_back(
-          {.pc = block.logged.at(points[next].pc), .value = *value, .reg = points[next].reg});
+          {.pc = block.logged.at(points[next].pc), .value = *value, .kind = points[next].kind});
     }
     log_->add_facts(facts);
   };

@@ -16,6 +16,10 @@ TraceeAddr ValueLog::next() const {
   return TraceeAddr{memory_.read(Slot::kValues)};
 }
 
+void ValueLog::count(std::size_t values) {
+  memory_.write(Slot::kValues, (next() + values * sizeof(std::uint64_t)).value());
+}
+
 void ValueLog::take(decoder::ValueStream& values) {
   const TraceeAddr to = next();
   values.hold(ranges_.at(now_).between(taken_, to));

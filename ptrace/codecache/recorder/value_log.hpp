@@ -20,6 +20,9 @@ class ValueLog {
   /// Begins in the first range. `memory` is the thread's part, borrowed.
   ValueLog(ThreadMemory& memory, const ValueRanges& ranges);
 
+  /// Call when the thread leaves a superblock that has stored this many values after next(): they
+  /// count from now on.
+  void count(std::size_t values);
   /// Takes the values of the stopped thread.
   void take(decoder::ValueStream& values);
   /// Address of the guard page that the thread comes to next.

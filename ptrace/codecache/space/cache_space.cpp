@@ -156,7 +156,7 @@ void CacheSpace::evict_running() {
 Result<std::shared_ptr<CacheSpace>> CacheSpace::of(Thread& thread,
                                                    std::shared_ptr<SourceStatistics> sums,
                                                    std::shared_ptr<PersistentStore> store,
-                                                   bool records_values) {
+                                                   ValueDepth values) {
   Process& process = thread.process();
   if (process.cache_space) return process.cache_space;
   BT_TRY(const ProcStatus status, ProcFs{}.status(thread.tid()));
@@ -176,7 +176,7 @@ Result<std::shared_ptr<CacheSpace>> CacheSpace::of(Thread& thread,
   process.trap_action.learn(trap);
   // The remote calls that read the actions ended with a trap after reading them.
   if (trap.handler == std::bit_cast<std::uint64_t>(SIG_IGN)) process.trap_action.damaged = true;
-  if (records_values) space->code_.record_values();
+  space->code_.record_values(values);
   space->kept_.begin(std::move(store), *space->memory_, space->calls_.calls());
   process.cache_space = space;
   return space;

@@ -41,7 +41,7 @@ class CacheSpace {
   static Result<std::shared_ptr<CacheSpace>> of(Thread& thread,
                                                 std::shared_ptr<SourceStatistics> sums,
                                                 std::shared_ptr<PersistentStore> store,
-                                                bool records_values);
+                                                ValueDepth values);
   ~CacheSpace();
   CacheSpace(const CacheSpace&) = delete;
   CacheSpace& operator=(const CacheSpace&) = delete;

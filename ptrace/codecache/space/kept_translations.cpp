@@ -109,6 +109,7 @@ void KeptTranslations::begin(std::shared_ptr<PersistentStore> store, const Cache
     place += fmt::format(" {:x}", std::hash<std::string>{}(checks));
   }
   if (code_.records_values()) place += " values";
+  if (code_.values() == ValueDepth::kAll) place += " overwritten";
   key_ = *exe + place;
   // Loaded superblocks would run over breakpoints that are set already.
   if (!process_.breakpoints().empty() || !process_.debug_registers().empty()) return;

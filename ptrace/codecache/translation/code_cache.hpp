@@ -128,8 +128,9 @@ class CodeCache {
   bool renew_calls();
 
   /// Makes superblocks record values from now on; none must have been made or loaded.
-  void record_values() { maker_.record_values(); }
+  void record_values(ValueDepth values) { maker_.record_values(values); }
   [[nodiscard]] bool records_values() const { return maker_.records_values(); }
+  [[nodiscard]] ValueDepth values() const { return maker_.values(); }
   /// Returns the meaning of an address; nullopt if it is not in translated code.
   [[nodiscard]] std::optional<CodePlace> locate(TraceeAddr address) const;
   /// Returns the pc of a thread that stopped by the dispatch stub's trap.

@@ -13,7 +13,7 @@ void RecordedValues::add(std::uint32_t block, const translate::Superblock& made,
     // Superblocks are less than 2 GiB long (ExitTable::add_block).
     logged.push_back({.pc = static_cast<std::int32_t>(point.pc - made.start),
                       .passed = point.passed,
-                      .reg = point.reg});
+                      .kind = point.kind});
     offsets_.push_back(static_cast<std::uint16_t>(point.offset));
   }
   exits.values().add_block(block, logged);
@@ -32,7 +32,7 @@ std::size_t RecordedValues::count_at(const CodeBlock& block, std::uint32_t offse
     points.push_back({.pc = block.start + static_cast<std::uint64_t>(std::int64_t{value.pc}),
                       .offset = offset_of(next++),
                       .passed = value.passed,
-                      .reg = value.reg});
+                      .kind = value.kind});
   }
   return translate::values_recorded(points, block.side_exits_at, offset, map_entry);
 }

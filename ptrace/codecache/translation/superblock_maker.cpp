@@ -75,7 +75,8 @@ std::variant<translate::Superblock, translate::UntranslatableReason> SuperblockM
                                           .inline_system_calls = &inline_calls_,
                                           .checked = checked_,
                                           .saves_memory = plain_now_ || used_ >= kSavedFrom,
-                                          .records_values = records_values_,
+                                          .records_values = records_values(),
+                                          .records_old_bytes = values_ == ValueDepth::kAll,
                                           .max_instructions = longest_block()});
   if (const auto* made = std::get_if<translate::Superblock>(&translated)) {
     std::copy(made->code.begin(), made->code.end(),

@@ -14,6 +14,7 @@
 #include "arch/cpu/translator.hpp"
 #include "ptrace/codecache/memory/code_memory.hpp"
 #include "ptrace/codecache/translation/code_facts.hpp"
+#include "ptrace/source/source_kind.hpp"
 
 namespace backtrail::tracee::cache {
 
@@ -57,8 +58,9 @@ class SuperblockMaker {
   /// Puts the next translation at this code offset or, for alignment, just after it.
   void go_on_at(std::uint64_t offset) { used_ = begin_ = offset; }
   /// Makes superblocks record values from now on.
-  void record_values() { records_values_ = true; }
-  [[nodiscard]] bool records_values() const { return records_values_; }
+  void record_values(ValueDepth values) { values_ = values; }
+  [[nodiscard]] ValueDepth values() const { return values_; }
+  [[nodiscard]] bool records_values() const { return values_ != ValueDepth::kFree; }
   /// Makes no more plain superblocks.
   void end_plain() { plain_ = false; }
   /// Returns true if a superblock that starts there is plain.
@@ -108,7 +110,7 @@ class SuperblockMaker {
   bool plain_ = true;
   bool all_plain_ = false;
   bool plain_now_ = false;  ///< The superblock that is being made, or was made last, is plain.
-  bool records_values_ = false;
+  ValueDepth values_ = ValueDepth::kFree;
   bool checked_ = false;  ///< The superblock that is being made is a checked one.
   std::uint64_t limit_ = kTranslationBytes;
   std::uint64_t begin_ = 0;  ///< Where the code made here begins.

@@ -26,6 +26,7 @@ __attribute__((noinline)) static void tally(long* first, long count) {
       ".globl at_tally\n"
       "at_tally:\n\t"
       "mov %%rsi, (%%rdi,%%rsi,8)\n\t"
+      "lfence\n\t"
       "add $1, %%rsi\n\t"
       "cmp %%rdx, %%rsi\n\t"
       "jb at_tally"

@@ -333,9 +333,9 @@ TEST_F(CacheLogTest, OnlyWhatIsKeptIsCopied) {
 class RecordedValuesTest : public CacheLogTest {
  protected:
   RecordedValuesTest() {
-    const std::array<LoggedValue, 2> of_a{LoggedValue{.pc = 4, .passed = 0, .reg = 1},
-                                          LoggedValue{.pc = 0x102, .passed = 1, .reg = 2}};
-    const std::array<LoggedValue, 1> of_b{LoggedValue{.pc = 8, .passed = 0, .reg = 3}};
+    const std::array<LoggedValue, 2> of_a{LoggedValue{.pc = 4, .passed = 0, .kind = 1},
+                                          LoggedValue{.pc = 0x102, .passed = 1, .kind = 2}};
+    const std::array<LoggedValue, 1> of_b{LoggedValue{.pc = 8, .passed = 0, .kind = 3}};
     exits_->values().add_block(0, of_a);
     exits_->values().add_block(1, of_b);
     exits_->values().add_exit(0, 2);
@@ -387,7 +387,7 @@ TEST_F(RecordedValuesTest, FactsOfStopsAreInTheirPlaces) {
   // The thread stopped in B, which had recorded its value.
   log.end_values(1);
   log.add_arrival(0x300_ta);
-  const ValueFact of_b{.pc = 0x308_ta, .value = 12, .reg = 3};
+  const ValueFact of_b{.pc = 0x308_ta, .value = 12, .kind = 3};
   log.add_facts({&of_b, 1});
   log.add_record(branch(0x310_ta, 0x300_ta));
   log.add_entries(std::array<std::uint32_t, 1>{2});

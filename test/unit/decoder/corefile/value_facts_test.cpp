@@ -8,12 +8,12 @@
 namespace backtrail::decoder {
 namespace {
 
-std::deque<ValueFact> some_facts(std::size_t count) {
+std::deque<ValueFact> some_facts(std::size_t count, unsigned kinds = 16) {
   std::deque<ValueFact> out;
   for (std::size_t i = 0; i < count; ++i) {
     const std::uint64_t value = i % 3 == 0 ? ~i : 0x7fff'0000'0000 + 8 * i;
-    out.push_back(
-        {100 + i / 4, TraceeAddr{0x40'1000 + i % 100}, value, static_cast<std::uint8_t>(i % 16)});
+    out.push_back({100 + i / 4, TraceeAddr{0x40'1000 + i % 100}, value,
+                   static_cast<std::uint8_t>(i % kinds)});
   }
   return out;
 }
@@ -36,6 +36,26 @@ TEST(ValueFactsTest, WhatIsReadIsWhatWasWritten) {
     append_facts(7, facts, 0, bytes);
     EXPECT_EQ(read(bytes), std::vector<ValueFact>(facts.begin(), facts.end()));
   }
+}
+
+TEST(ValueFactsTest, OverwrittenBytesAreReadAsTheyWereWritten) {
+  const auto facts = some_facts(kBlockFacts + 5, arch::kValueKinds);
+  std::vector<std::uint8_t> bytes;
+  append_facts(7, facts, 0, bytes);
+  EXPECT_EQ(read(bytes), std::vector<ValueFact>(facts.begin(), facts.end()));
+}
+
+/// Earlier versions can read files without such values.
+TEST(ValueFactsTest, OnlyBlocksWithOverwrittenBytesHaveTheNewVersion) {
+  std::deque<ValueFact> facts = some_facts(kBlockFacts);
+  facts.push_back(
+      {.record = facts.back().record, .pc = {}, .value = 0, .kind = arch::kind_of({1, 4})});
+  std::vector<std::uint8_t> bytes;
+  append_facts(7, facts, 0, bytes);
+  const BlockScan scan = scan_blocks(bytes);
+  ASSERT_EQ(scan.facts.size(), 2U);
+  EXPECT_EQ(scan.facts[0].records, kFactsVersion);
+  EXPECT_EQ(scan.facts[1].records, kAllFactsVersion);
 }
 
 TEST(ValueFactsTest, NumbersAreShiftedAndEarlierRecordsLeftOut) {
@@ -80,7 +100,7 @@ TEST(ValueFactsTest, DamagedBlocksAddNothing) {
 
 TEST(ValueFactsTest, AnUnknownVersionIsRefused) {
   std::vector<std::uint8_t> bytes;
-  append_packed({.magic = kFactsMagic, .tid = 7, .records = kFactsVersion + 1},
+  append_packed({.magic = kFactsMagic, .tid = 7, .records = kAllFactsVersion + 1},
                 std::vector<std::uint8_t>{0}, bytes);
   const BlockScan scan = scan_blocks(bytes);
   ASSERT_EQ(scan.facts.size(), 1U);

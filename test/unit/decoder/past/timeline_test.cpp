@@ -172,18 +172,18 @@ TEST_F(TimelineOf, TheFirstOfTwoSignalsTellsWhereControlWas) {
 
 TEST_F(TimelineOf, RecordedValuesBelongToTheStepsAtTheirPlaces) {
   Timeline& timeline = over(plain_, 0x1017_ta);
-  const std::vector<ValueFact> facts{{.record = 0, .pc = 0x1001_ta, .value = 7, .reg = 3},
-                                     {.record = 0, .pc = 0x1001_ta, .value = 8, .reg = 5},
-                                     {.record = 1, .pc = 0x1001_ta, .value = 9, .reg = 3},
-                                     {.record = 2, .pc = 0x1020_ta, .value = 10, .reg = 12}};
+  const std::vector<ValueFact> facts{{.record = 0, .pc = 0x1001_ta, .value = 7, .kind = 3},
+                                     {.record = 0, .pc = 0x1001_ta, .value = 8, .kind = 5},
+                                     {.record = 1, .pc = 0x1001_ta, .value = 9, .kind = 3},
+                                     {.record = 2, .pc = 0x1020_ta, .value = 10, .kind = 12}};
   StepIndex index{timeline, *records_, 100, std::nullopt, facts};
   const values::Window all = index.window(0, index.steps());
   // The third one's place was not executed.
   ASSERT_EQ(all.facts.size(), 3U);
   EXPECT_EQ(all.facts[0].step, 1U);
-  EXPECT_EQ(all.facts[0].slot, 3U);
+  EXPECT_EQ(all.facts[0].kind, 3U);
   EXPECT_EQ(all.facts[0].value, 7U);
-  EXPECT_EQ(all.facts[1].slot, 5U);
+  EXPECT_EQ(all.facts[1].kind, 5U);
   EXPECT_EQ(all.steps[all.facts[2].step].pc, 0x1020_ta);
   const values::Window part = index.window(1, 3);
   ASSERT_EQ(part.facts.size(), 2U);

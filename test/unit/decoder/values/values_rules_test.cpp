@@ -335,7 +335,7 @@ TEST(ValuesRules, ARecordedValueIsKnownBeforeItsStep) {
   p.run({0x48, 0x8b, 0x18});  // mov (%rax), %rbx
   p.run({0x90});
   p.run({0x48, 0x31, 0xdb});  // xor %rbx, %rbx
-  p.window.facts.push_back({.step = 1, .slot = cpu::kRbx, .value = 0x1234});
+  p.window.facts.push_back({.step = 1, .kind = cpu::kRbx, .value = 0x1234});
   const SolvedWindow solved = p.solve();
   EXPECT_TRUE(solved.consistent());
   EXPECT_EQ(solved.reg(0, cpu::kRbx).mask, 0U);
@@ -348,8 +348,58 @@ TEST(ValuesRules, ARecordedValueThatCannotBeIsAContradiction) {
   p.run({0x48, 0xc7, 0xc3, 0x03, 0x00, 0x00, 0x00});  // mov $3, %rbx
   p.run({0x90});
   p.run({0x48, 0x31, 0xdb});  // xor %rbx, %rbx
-  p.window.facts.push_back({.step = 1, .slot = cpu::kRbx, .value = 4});
+  p.window.facts.push_back({.step = 1, .kind = cpu::kRbx, .value = 4});
   EXPECT_FALSE(p.solve().consistent());
+}
+
+TEST(ValuesRules, OverwrittenBytesAreKnownBeforeTheStore) {
+  Program p;
+  p.run({0x48, 0x8b, 0x1f});                          // mov (%rdi), %rbx
+  p.run({0x48, 0xc7, 0x07, 0x05, 0x00, 0x00, 0x00});  // movq $5, (%rdi)
+  p.run({0x48, 0xc7, 0xc3, 0x03, 0x00, 0x00, 0x00});  // mov $3, %rbx
+  p.memory[kData] = 5;
+  p.regs[cpu::kRdi] = cpu::known(kData);
+  p.regs[cpu::kRbx] = cpu::known(3);
+  p.window.facts.push_back({.step = 1, .kind = arch::kind_of({0, 8}), .value = 0x1234});
+  const SolvedWindow solved = p.solve();
+  EXPECT_TRUE(solved.consistent());
+  EXPECT_EQ(solved.reg(1, cpu::kRbx), cpu::known(0x1234));
+  EXPECT_EQ(solved.memory(0, TraceeAddr{kData}), cpu::known(0x1234));
+}
+
+TEST(ValuesRules, OverwrittenBytesOfAStoreInterruptedBeforeItAreTheNewest) {
+  Program p;
+  p.run({0x90});
+  p.run({0x48, 0xc7, 0x07, 0x05, 0x00, 0x00, 0x00});  // movq $5, (%rdi)
+  p.memory[kData] = 5;
+  p.regs[cpu::kRdi] = cpu::known(kData);
+  p.window.facts.push_back({.step = 1, .kind = arch::kind_of({0, 8}), .value = 1});
+  p.window.facts.push_back({.step = 1, .kind = arch::kind_of({0, 8}), .value = 2});
+  const SolvedWindow solved = p.solve();
+  EXPECT_TRUE(solved.consistent());
+  EXPECT_EQ(solved.memory(0, TraceeAddr{kData}), cpu::known(2));
+}
+
+TEST(ValuesRules, AStoreOfWhatItOverwritesIsNoBarrier) {
+  for (const std::uint64_t old : {5U, 6U}) {
+    Program p;
+    p.run({0x48, 0xc7, 0x06, 0x05, 0x00, 0x00, 0x00});  // movq $5, (%rsi)
+    p.run({0x48, 0x31, 0xf6});                          // xor %rsi, %rsi
+    p.memory[kData] = 5;
+    p.window.facts.push_back({.step = 0, .kind = arch::kind_of({0, 8}), .value = old});
+    const SolvedWindow solved = p.solve();
+    EXPECT_EQ(solved.memory(0, TraceeAddr{kData}).all(), old == 5);
+  }
+}
+
+TEST(ValuesRules, OverwrittenBytesOfAnUnknownPlaceTellNothing) {
+  Program p;
+  p.run({0x48, 0xc7, 0x06, 0x05, 0x00, 0x00, 0x00});  // movq $5, (%rsi)
+  p.run({0x48, 0x31, 0xf6});                          // xor %rsi, %rsi
+  p.window.facts.push_back({.step = 0, .kind = arch::kind_of({0, 8}), .value = 0x1234});
+  const SolvedWindow solved = p.solve();
+  EXPECT_TRUE(solved.consistent());
+  EXPECT_NE(solved.memory(0, TraceeAddr{kData}).value, 0x1234U);
 }
 
 /// A call whose callee changes rbx and returns to `next`.

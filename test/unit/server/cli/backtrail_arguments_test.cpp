@@ -50,7 +50,10 @@ TEST(BacktrailArguments, ValuesAreRecordedByTheCache) {
   EXPECT_EQ(options.source, tracee::SourceKind::kCache);
   EXPECT_THAT(refused({"serve", "--values=most", "--source=step", ":0", "p"}).text,
               HasSubstr("--values=most needs --source cache"));
-  EXPECT_THAT(refused({"serve", "--values=all", ":0", "p"}).text, HasSubstr("--values"));
+  EXPECT_EQ(serve({"--values=all", ":0", "p"}).values, tracee::ValueDepth::kAll);
+  EXPECT_THAT(refused({"serve", "--values=all", "--source=step", ":0", "p"}).text,
+              HasSubstr("--values=all needs --source cache"));
+  EXPECT_THAT(refused({"serve", "--values=some", ":0", "p"}).text, HasSubstr("--values"));
 }
 
 TEST(BacktrailArguments, Stdio) {

@@ -11,6 +11,7 @@
 
 #include "arch/x86/translate/program_state.hpp"
 #include "arch/x86/translate/source_insn.hpp"
+#include "arch/x86/translate/value_registers.hpp"
 #include "test/unit/arch/x86/translate/stepped.hpp"
 
 namespace backtrail::arch::x86::translate {
@@ -107,6 +108,28 @@ std::optional<std::size_t> ComparedStops::find(const Stop& stop) const {
   return std::nullopt;
 }
 
+/// Returns the true value, before the instruction at the program's pc.
+std::uint64_t ComparedStops::true_value(const ValuePoint& point,
+                                        const ProgramState& program) const {
+  const auto old = old_bytes_of(point.kind);
+  if (!old) return program.regs[kGeneral.at(point.kind)];
+  const SourceInsn insn = decode_at(program_.source, program.pc);
+  const bool calls = insn.kind == InsnClass::kCall || insn.kind == InsnClass::kIndirectCall;
+  const StoredPlace place = calls ? kPushedPlace : value_registers(insn).stored;
+  std::uint64_t address = insn.target.value();
+  if (!place.is_relative) {
+    const auto reg = [&](Gpr which) {
+      return program.regs[kGeneral.at(static_cast<std::size_t>(which))];
+    };
+    address = static_cast<std::uint64_t>(std::int64_t{place.at.displacement});
+    if (place.at.base) address += reg(*place.at.base);
+    if (place.at.index) address += reg(*place.at.index) << place.at.scale_bits;
+  }
+  std::uint64_t value = 0;
+  std::memcpy(&value, std::bit_cast<const void*>(address + 8UL * old->part), old->size);
+  return value;
+}
+
 bool ComparedStops::has_recorded(const TranslatedRun& run, std::uint32_t offset,
                                  const ProgramState& program) {
   const Superblock& block = run.current();
@@ -114,12 +137,13 @@ bool ComparedStops::has_recorded(const TranslatedRun& run, std::uint32_t offset,
   if ((program.flags & kCommitted) != 0) return values.size() == run.exit_logged().values;
   const std::size_t count =
       values_recorded(block.values, block.side_exits_at, offset, block.entry_at(offset));
-  if (values.size() != count) return false;
+  if (values.size() + block.entry_at(offset).values != count) return false;
   // A repeated instruction changes its registers as it goes on.
   for (; values_seen_ < count; ++values_seen_) {
     const ValuePoint& point = block.values[values_seen_];
     const bool is_here = point.pc == program.pc && point.passed == block.entry_at(offset).passed;
-    if (!is_here || program.regs[kGeneral.at(point.reg)] != values[values_seen_]) return false;
+    // Values that do not count yet follow the others.
+    if (!is_here || true_value(point, program) != values.data()[values_seen_]) return false;
   }
   return true;
 }

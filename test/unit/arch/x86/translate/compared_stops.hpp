@@ -52,6 +52,8 @@ class ComparedStops {
   void compare(const TranslatedRun& run, TraceeAddr pc, const MachineState& state);
   /// Returns the index of a matching native stop from the current one on; nullopt if there is none.
   [[nodiscard]] std::optional<std::size_t> find(const Stop& stop) const;
+  [[nodiscard]] std::uint64_t true_value(const ValuePoint& point,
+                                         const ProgramState& program) const;
   /// Returns false if the values recorded until now are not those of the superblock's points, or
   /// a new one is not the program's.
   [[nodiscard]] bool has_recorded(const TranslatedRun& run, std::uint32_t offset,

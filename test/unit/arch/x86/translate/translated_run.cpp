@@ -233,6 +233,7 @@ std::optional<TraceeAddr> TranslatedRun::translate_at(const CodeSource& code, Tr
   options.ib_entry_test = shape.ib_entry_test;
   options.table_index = shape.table_index;
   options.records_values = shape.records_values;
+  options.records_old_bytes = shape.records_old_bytes;
   if (lands) options.conflict = code_.address();
   const auto result = translate(code, start, options);
   const auto* block = std::get_if<Superblock>(&result);

@@ -83,6 +83,7 @@ class TranslatedRun {
     TableIndex table_index = TableIndex::kLow16;
     bool saves_memory = false;
     bool records_values = false;
+    bool records_old_bytes = false;
   };
   /// Returns the state at `end`; nullopt if some of the code was untranslatable. `code` is the
   /// translator's view of the program.

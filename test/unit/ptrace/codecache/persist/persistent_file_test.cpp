@@ -127,8 +127,9 @@ class PersistentFileWithValues : public PersistentFile {
     const auto bytes = std::make_shared<Bytes>(written(parts));
     return PersistentCode::from_bytes(*bytes, "key", bytes, false);
   }
-  std::array<decoder::LoggedValue, 2> values_{decoder::LoggedValue{.pc = 4, .passed = 0, .reg = 15},
-                                              decoder::LoggedValue{.pc = 6, .passed = 0, .reg = 0}};
+  std::array<decoder::LoggedValue, 2> values_{
+      decoder::LoggedValue{.pc = 4, .passed = 0, .kind = 15},
+      decoder::LoggedValue{.pc = 6, .passed = 0, .kind = 0}};
   std::array<std::uint16_t, 2> offsets_{3, 7};
   std::vector<std::uint32_t> first_{0};
   std::vector<std::uint16_t> before_exit_{1};
@@ -143,13 +144,20 @@ TEST_F(PersistentFileWithValues, IsReadAsItWasWritten) {
   const auto values = exits.values().of_block(0);
   ASSERT_EQ(values.size(), 2U);
   EXPECT_EQ(values[0].pc, 4);
-  EXPECT_EQ(values[0].reg, 15);
+  EXPECT_EQ(values[0].kind, 15);
   EXPECT_EQ(exits.values().before_exit(0), 1);
   EXPECT_TRUE(exits.values().of_block(1).empty());
 }
 
-TEST_F(PersistentFileWithValues, IsRefusedIfAValueIsOfNoRegister) {
-  values_[1].reg = 16;
+TEST_F(PersistentFileWithValues, MayHaveValuesOfOverwrittenBytes) {
+  values_[1].kind = arch::kind_of({7, 8});
+  const auto code = read();
+  ASSERT_NE(code, nullptr);
+  EXPECT_EQ(code->parts().values[1].kind, values_[1].kind);
+}
+
+TEST_F(PersistentFileWithValues, IsRefusedIfAValueIsOfAnUnknownKind) {
+  values_[1].kind = arch::kValueKinds;
   EXPECT_EQ(read(), nullptr);
 }
 

@@ -78,6 +78,18 @@ TEST_F(ValueLogTest, GoesOnWithUnfinishedValuesInTheOtherRange) {
   }
 }
 
+/// A thread leaves a superblock that has stored values and not counted them.
+TEST_F(ValueLogTest, CountsWhatWasStored) {
+  store(1);
+  store(2, false);
+  store(3, false);
+  log_.count(2);
+  log_.take(values_);
+  ASSERT_EQ(values_.end(), 3U);
+  EXPECT_EQ(values_.at(1), 2U);
+  EXPECT_EQ(values_.at(2), 3U);
+}
+
 TEST_F(ValueLogTest, KeepsTheOtherRangeUntilItIsFilledAgain) {
   for (std::uint64_t i = 0; i < 2 * kValues; ++i) {
     store(i);

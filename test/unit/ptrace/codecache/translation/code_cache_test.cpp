@@ -276,7 +276,7 @@ std::vector<std::size_t> recorded_in(const CodeCache& code, TraceeAddr translati
 TEST_F(CodeCacheTest, AnotherProcessKnowsTheValuesThatSavedTranslationsRecord) {
   // mov [rdi], rax; jz kTarget; mov [rsi], rax; ret
   process_.program.put(0, {0x48, 0x89, 0x07, 0x74, 0x0b, 0x48, 0x89, 0x06, 0xc3});
-  code_.record_values();
+  code_.record_values(ValueDepth::kMost);
   const TraceeAddr translation = process_.translation(Program::kStart);
   const auto recorded = recorded_in(code_, translation);
   EXPECT_EQ(recorded.front(), 0U);
@@ -287,7 +287,7 @@ TEST_F(CodeCacheTest, AnotherProcessKnowsTheValuesThatSavedTranslationsRecord) {
   ASSERT_NE(saved, nullptr);
 
   Fake other;
-  other.code.record_values();
+  other.code.record_values(ValueDepth::kMost);
   other.code.load(saved);
   ASSERT_EQ(other.code.loaded(), saved);
   other.code.activate(kModule.begin, kModule.end);
@@ -297,8 +297,8 @@ TEST_F(CodeCacheTest, AnotherProcessKnowsTheValuesThatSavedTranslationsRecord) {
   EXPECT_EQ(points.before_exit(exit), 1);
   const auto values = points.of_block(block);
   ASSERT_EQ(values.size(), 2U);
-  EXPECT_EQ(values[0].reg, 7);
-  EXPECT_EQ(values[1].reg, 6);
+  EXPECT_EQ(values[0].kind, 7);
+  EXPECT_EQ(values[1].kind, 6);
   EXPECT_EQ(values[1].pc, 5);
 
   // New superblocks continue the loaded ones, and are saved with them.
@@ -311,26 +311,26 @@ TEST_F(CodeCacheTest, AnotherProcessKnowsTheValuesThatSavedTranslationsRecord) {
   const auto again = other.save({.present = {kModule}, .gone = {}});
   ASSERT_NE(again, nullptr);
   Fake third;
-  third.code.record_values();
+  third.code.record_values(ValueDepth::kMost);
   third.code.load(again);
   third.code.activate(kModule.begin, kModule.end);
   EXPECT_EQ(recorded_in(third.code, translation), recorded);
   EXPECT_EQ(recorded_in(third.code, more), recorded_of_more);
-  EXPECT_EQ(third.code.exits()->values().of_block(new_block)[0].reg, 3);
+  EXPECT_EQ(third.code.exits()->values().of_block(new_block)[0].kind, 3);
 }
 
 TEST_F(CodeCacheTest, TranslationsThatRecordValuesAreForThoseWhoWantThem) {
   (void)process_.translation(Program::kStart);
   const auto without = process_.save({.present = {kModule}, .gone = {}});
   Fake recording;
-  recording.code.record_values();
+  recording.code.record_values(ValueDepth::kMost);
   (void)recording.translation(Program::kStart);
   const auto with = recording.save({.present = {kModule}, .gone = {}});
   ASSERT_TRUE(with && without);
   EXPECT_TRUE(without->parts().values.empty() && without->parts().first_values.empty());
   for (const bool records : {false, true}) {
     Fake other;
-    if (records) other.code.record_values();
+    if (records) other.code.record_values(ValueDepth::kMost);
     other.code.load(records ? without : with);
     EXPECT_EQ(other.code.loaded(), nullptr);
     other.code.load(records ? with : without);

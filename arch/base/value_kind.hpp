@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// What a recorded value is of, in one byte.
+
+#include <bit>
+#include <cstdint>
+#include <optional>
+
+namespace backtrail::arch {
+
+/// A general register, by its encoding, below kOldBytesKind. From there on a part of the bytes that
+/// a store overwrites.
+using ValueKind = std::uint8_t;
+
+inline constexpr ValueKind kOldBytesKind = 16;
+/// A store is recorded in parts of up to 8 bytes; the largest has this many.
+inline constexpr unsigned kMostOldParts = 8;
+/// All kinds are below this one.
+inline constexpr ValueKind kValueKinds = kOldBytesKind + 4 * kMostOldParts;
+
+/// The bytes from 8 * `part` on, counted from the address of the store, before the store.
+struct OldBytes {
+  std::uint8_t part = 0;
+  std::uint8_t size = 0;  ///< 1, 2, 4 or 8 bytes.
+};
+
+[[nodiscard]] constexpr ValueKind kind_of(OldBytes old) {
+  return static_cast<ValueKind>(kOldBytesKind + 4U * old.part +
+                                static_cast<unsigned>(std::countr_zero(unsigned{old.size})));
+}
+
+/// Returns the part of a store that a value is of; nullopt if it is of a register.
+[[nodiscard]] constexpr std::optional<OldBytes> old_bytes_of(ValueKind kind) {
+  if (kind < kOldBytesKind || kind >= kValueKinds) return std::nullopt;
+  const unsigned number = kind - kOldBytesKind;
+  return OldBytes{static_cast<std::uint8_t>(number / 4),
+                  static_cast<std::uint8_t>(1U << number % 4)};
+}
+
+}  // namespace backtrail::arch
