@@ -43,7 +43,8 @@ function(bt_unite)
   endforeach()
   set(input "${CMAKE_CURRENT_BINARY_DIR}/united_sources.txt")
   file(WRITE "${input}" "${lines}")
-  execute_process(COMMAND "${Python3_EXECUTABLE}" "${PROJECT_SOURCE_DIR}/cmake/source_groups.py" 8
+  execute_process(COMMAND "${Python3_EXECUTABLE}" "${PROJECT_SOURCE_DIR}/cmake/source_groups.py"
+                          "${BT_UNITE_FILES}"
                   INPUT_FILE "${input}" OUTPUT_VARIABLE groups COMMAND_ERROR_IS_FATAL ANY)
   string(REGEX MATCHALL "[^\n]+" groups "${groups}")
   foreach(group ${groups})

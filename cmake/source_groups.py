@@ -8,6 +8,8 @@ Reads lines "KIND<tab>FILE"; writes "KIND<tab>GROUP<tab>FILE<tab>FILE..." for ea
 most MOST, files of one kind.
 """
 
+import collections
+import math
 import re
 import sys
 
@@ -50,13 +52,20 @@ def collide(some, others):
     return any(others.get(name, text) != text for name, text in some.items())
 
 
+def even_size(count, most):
+    """The size of groups of equal sizes, none beyond most: a small last one would not run beside them."""
+    return math.ceil(count / math.ceil(count / most))
+
+
 def groups(files, most):
     """@param files  (kind, path, what it is) of each; @return lists of what may be together."""
     result = []
+    counts = collections.Counter(kind for kind, _, _ in files)
     for kind, path, item in sorted(files, key=lambda file: file[1]):
         names = internal_names(path)
+        size = even_size(counts[kind], most)
         for group_kind, members, taken in result:
-            if group_kind == kind and len(members) < most and not collide(names, taken):
+            if group_kind == kind and len(members) < size and not collide(names, taken):
                 members.append(item)
                 taken.update(names)
                 break

@@ -17,7 +17,7 @@ struct FlagField {
   unsigned bit;
 };
 /// Source: SDM vol. 1, "EFLAGS Register". Bit 1 is always set and has no name.
-constexpr std::array<FlagField, 17> kEflags{{
+constexpr std::array<FlagField, 17> kEflagsFields{{
     {"CF", 0},
     {"", 1},
     {"PF", 2},
@@ -152,7 +152,7 @@ void mpx_types(Document& doc, Isa isa) {
 /// Adds the types of a feature: a type may be used only in the feature that declares it.
 void types_of(Document& doc, Isa isa, std::string_view feature) {
   if (feature == kFeatureCore) {
-    doc.flags("i386_eflags", kEflags);
+    doc.flags("i386_eflags", kEflagsFields);
   } else if (feature == kFeatureSse) {
     doc.vec128();
     doc.flags("i386_mxcsr", kMxcsr);

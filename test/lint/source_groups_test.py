@@ -32,6 +32,10 @@ class SourceGroups(unittest.TestCase):
     def test_no_more_than_asked_for(self):
         self.assertEqual(self.grouped([("t", "")] * 5, most=2), ["ab", "cd", "e"])
 
+    def test_groups_of_a_kind_are_of_equal_sizes(self):
+        self.assertEqual(self.grouped([("t", "")] * 6, most=5), ["abc", "def"])
+        self.assertEqual(self.grouped([("t", "")] * 5 + [("u", "")], most=4), ["abc", "de", "f"])
+
     def test_internal_names_that_collide_are_apart(self):
         for text in ("int f(int a) {", "constexpr int f = 1;", "struct f {", "class f final {",
                      "const Map<int, Long> f{"):
