@@ -8,6 +8,8 @@ What clang-tidy reads of a file is mostly the headers of libraries. Files with e
 therefore checked several at a time, as one text; those whose internal names collide go to different
 texts, and one that does not compile is split.
 
+A plugin (tidy_scope.cpp) keeps the checks away from the declarations of libraries.
+
 A header is checked through the translation unit that includes nothing else (the clang preset makes
 one a header). Files that the build does not compile are left out.
 """
@@ -69,7 +71,33 @@ class Unit:
         return (True, self.directory, tuple(options), ())
 
 
-def run_tidy(members, folder):
+def build_scope(build):
+    """Builds the plugin for the version of clang-tidy. @return its path."""
+    version = re.search(r"version (\d+)", subprocess.run(
+        [TIDY, "--version"], stdout=subprocess.PIPE, text=True, check=True).stdout).group(1)
+    include = "/usr/lib/llvm-%s/include" % version
+    plugin = os.path.join(build, "tidy_scope.so")
+    source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "tidy_scope.cpp")
+    # LLVM has no run-time type information.
+    subprocess.run(["clang++-" + version, "-std=c++17", "-fno-rtti", "-fPIC", "-shared", "-isystem",
+                    include, source, "-o", plugin], check=True)
+    return plugin
+
+
+def sees_own_files(build, plugin):
+    """@return whether clang-tidy finds what is wrong in a file of ours."""
+    with tempfile.TemporaryDirectory(prefix="tidy.", dir=build) as folder:
+        source = os.path.join(folder, "wrong.cpp")
+        with open(source, "w", encoding="utf-8") as out:
+            out.write("#include <string>\nnamespace some {\nclass Thing;\n}\n"
+                      "namespace own {\nclass wrong_name {};\nusing some::Thing;\n}\n")
+        said = subprocess.run([TIDY, "-quiet", "-load=" + plugin, source, "--", "-std=c++20"],
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                              check=False).stdout
+    return "readability-identifier-naming" in said and "misc-unused-using-decls" in said
+
+
+def run_tidy(members, folder, plugin):
     """@return status and what clang-tidy said."""
     # Inside the build folder: clang-tidy looks for its configuration in the folders above. One text,
     # for the path-sensitive checks pass over what is included.
@@ -91,7 +119,7 @@ def run_tidy(members, folder):
              "arguments": options + ["-c", source]}
     with open(os.path.join(folder, "compile_commands.json"), "w", encoding="utf-8") as database:
         json.dump([entry], database)
-    command = [TIDY, "-quiet", "-p", folder]
+    command = [TIDY, "-quiet", "-load=" + plugin, "-p", folder]
     # What shadows what is the compilers' to say: files in one text share a namespace.
     for word in ("-Wno-shadow", "-Xclang", "-analyzer-config", "-Xclang",
                  "max-nodes=%d" % MAX_STATES):
@@ -113,14 +141,14 @@ def run_tidy(members, folder):
     return done.returncode, re.sub(re.escape(source) + r":(\d+):", original, output)
 
 
-def check(build, members):
+def check(build, plugin, members):
     """@return (paths, status, output, seconds) of each translation unit that it took."""
     start = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="tidy.", dir=build) as folder:
-        status, output = run_tidy(members, folder)
+        status, output = run_tidy(members, folder, plugin)
     if "clang-diagnostic-error" in output and len(members) > 1:
         half = len(members) // 2
-        return check(build, members[:half]) + check(build, members[half:])
+        return check(build, plugin, members[:half]) + check(build, plugin, members[half:])
     paths = [os.path.relpath(unit.path) for unit in members]
     return [(paths, status, output, time.monotonic() - start)]
 
@@ -148,9 +176,12 @@ def main():
     work = sorted(groups([(unit.kind(), unit.path, unit) for unit in units], FILES_AT_ONCE),
                   key=lambda members: -sum(unit.size for unit in members))
     start, failed, times = time.monotonic(), 0, []
+    plugin = build_scope(build)
+    if not sees_own_files(build, plugin):
+        sys.exit("tidy: clang-tidy overlooks what is wrong in our own files; see tidy_scope.cpp")
     jobs = int(os.environ.get("TIDY_JOBS") or len(os.sched_getaffinity(0)))
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-        for results in pool.map(lambda members: check(build, members), work):
+        for results in pool.map(lambda members: check(build, plugin, members), work):
             for paths, status, output, seconds in results:
                 times.append((seconds, " ".join(paths)))
                 if status or output:
