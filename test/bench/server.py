@@ -7,15 +7,23 @@ usage: server.py BUILD [--runs N] [--only NAME,...] [--gdbserver PROGRAM] [--gdb
 Every line is a gdb session of its own, with each server in turns. gdb takes the time itself, from
 before the command to after it, so that starts are not counted. Prints medians and their ratio: 2.0
 means that gdbserver takes twice as long.
+
+gdb's own work is in these times. Further sessions of the same kind run through a relay, which takes
+the time from each packet to its answer: what the server takes, with the program and the kernel. Its
+sums and their ratio are in the columns "alone".
 """
 import argparse
 import os
 import re
+import select
 import shutil
+import socket
 import statistics
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SOURCE = os.path.join(HERE, "server_program.cpp")
@@ -70,8 +78,59 @@ def lines():
     ]
 
 
-def measure(options, server, line, program):
-    """@return seconds, or a text that says why there are none."""
+class Relay(threading.Thread):
+    """Stands between gdb and a server for one connection, and notes when each packet was passed on to the
+    server and when its answer was there."""
+
+    PACKET = re.compile(rb"\$[^#]*#..", re.DOTALL)
+
+    def __init__(self, port):
+        super().__init__(daemon=True)
+        self.server_port = port
+        self.listener = socket.create_server(("localhost", 0))
+        self.port = self.listener.getsockname()[1]
+        self.answered = []  # (when it was sent, seconds until the answer)
+        self.start()
+
+    def run(self):
+        with self.listener, self.listener.accept()[0] as client, \
+                socket.create_connection(("localhost", self.server_port)) as server:
+            for end in client, server:
+                end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self.pass_on(client, server)
+
+    def pass_on(self, client, server):
+        asked, sent, answer = b"", None, b""
+        poll = select.poll()
+        poll.register(client, select.POLLIN)
+        poll.register(server, select.POLLIN)
+        while True:
+            for fd, _ in poll.poll():
+                if fd == client.fileno():
+                    data = client.recv(1 << 20)
+                    asked += data
+                    whole = self.PACKET.search(asked)
+                    if whole:
+                        asked, answer, sent = asked[whole.end():], b"", time.time()
+                    server.sendall(data)
+                else:
+                    data = server.recv(1 << 20)
+                    now = time.time()
+                    if sent is not None:
+                        answer += data
+                        if self.PACKET.search(answer):
+                            self.answered.append((sent, now - sent))
+                            sent = None
+                    client.sendall(data)
+                if not data:
+                    return
+
+    def seconds(self, begin, end):
+        return sum(took for sent, took in self.answered if begin <= sent <= end)
+
+
+def measure(options, server, line, program, alone=False):
+    """@return seconds, or a text that says why there are none. `alone`: the server's."""
     started = None
     words = [server]
     if line.attach:
@@ -88,6 +147,9 @@ def measure(options, server, line, program):
                  if (found := re.search(r"Listening on port ([0-9]+)", text))), None)
     if port is None:
         return "the server did not listen"
+    relay = Relay(int(port)) if alone else None
+    if relay:
+        port = relay.port
     connect = "target %s localhost:%s" % ("extended-remote" if line.attach else "remote", port)
     script = ["set confirm off", "set pagination off", "set height 0",
               "set breakpoint pending off", "set debuginfod enabled off"]
@@ -123,11 +185,12 @@ def measure(options, server, line, program):
     times = re.findall(r"^TIME ([0-9.]+)$", done.stdout, re.MULTILINE)
     if len(times) != 2:
         return done.stdout.strip()[-400:] or "gdb ended with status %d" % done.returncode
-    return float(times[1]) - float(times[0])
+    begin, end = map(float, times)
+    return relay.seconds(begin, end) if relay else end - begin
 
 
-def show(seconds):
-    return "%8.1f ms" % (seconds * 1000)
+def compare(theirs, own):
+    return "%8.1f ms %8.1f ms %7.2fx" % (theirs * 1000, own * 1000, theirs / own)
 
 
 def main():
@@ -142,7 +205,8 @@ def main():
         sys.exit("server.py: gdbserver is not installed")
     ours = os.path.join(os.path.abspath(options.build), "backtrail-gdbserver")
     wanted = [word for word in options.only.split(",") if word]
-    print("%-34s %11s %11s %8s" % ("medians of %d" % options.runs, "gdbserver", "backtrail", "ratio"))
+    print("%-34s %11s %11s %8s   %11s %11s %8s" % ("medians of %d" % options.runs, "gdbserver", "backtrail",
+                                                  "ratio", "alone", "alone", "ratio"))
     with tempfile.TemporaryDirectory(prefix="backtrail-bench.") as folder:
         program = os.path.join(folder, "server_program")
         subprocess.run(["g++", "-g", "-O0", "-pthread", "-o", program, SOURCE], check=True)
@@ -150,17 +214,18 @@ def main():
         for line in lines():
             if wanted and not any(word in line.name for word in wanted):
                 continue
-            times = {options.gdbserver: [], ours: []}
+            times = {(server, alone): [] for alone in (False, True)
+                     for server in (options.gdbserver, ours)}
             for _ in range(options.runs):
-                for server, seconds in times.items():
-                    seconds.append(measure(options, server, line, program))
+                for (server, alone), seconds in times.items():
+                    seconds.append(measure(options, server, line, program, alone))
             faults = [text for found in times.values() for text in found if isinstance(text, str)]
             if faults:
                 failed = True
                 print("%-34s not measured: %s" % (line.name, faults[0]))
                 continue
-            theirs, own = (statistics.median(found) for found in times.values())
-            print("%-34s %s %s %7.2fx" % (line.name, show(theirs), show(own), theirs / own), flush=True)
+            columns = [statistics.median(found) for found in times.values()]
+            print("%-34s %s   %s" % (line.name, compare(*columns[:2]), compare(*columns[2:])), flush=True)
     return 1 if failed else 0
 
 
