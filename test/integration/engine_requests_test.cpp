@@ -164,6 +164,7 @@ TEST_P(ExecutesItself, IsAttachedToWhole) {
       EXPECT_TRUE(thread->stopped()) << thread->tid();
       known.push_back(thread->tid());
     }
+    EXPECT_FALSE(driver.engine.find(pid)->any_not_stopped());
     std::ranges::sort(known);
     EXPECT_EQ(known, *tasks);
     ASSERT_TRUE(driver.engine.detach(pid));
