@@ -8,9 +8,10 @@ Every line is a gdb session of its own, with each server in turns. gdb takes the
 before the command to after it, so that starts are not counted. Prints medians and their ratio: 2.0
 means that gdbserver takes twice as long.
 
-gdb's own work is in these times. Further sessions of the same kind run through a relay, which takes
-the time from each packet to its answer: what the server takes, with the program and the kernel. Its
-sums and their ratio are in the columns "alone".
+gdb's own work is in these times. The columns "CPU" have the server's processor time meanwhile, which
+other programs on the machine hardly change. Further sessions of the same kind run through a relay,
+which takes the time from each packet to its answer: what the server takes, with the program and the
+kernel. Its sums are in the columns "alone".
 """
 import argparse
 import os
@@ -30,7 +31,7 @@ SOURCE = os.path.join(HERE, "server_program.cpp")
 TIME_LIMIT = 60
 
 # gdb runs it before and after what is measured; some gdbs have no Python.
-CLOCK = "shell date +'TIME %s.%N'"
+CLOCK = "shell echo TIME $(date +%s.%N) $(cut -d' ' -f1 /proc/SERVER/schedstat)"
 
 
 def mark(name):
@@ -130,7 +131,8 @@ class Relay(threading.Thread):
 
 
 def measure(options, server, line, program, alone=False):
-    """@return seconds, or a text that says why there are none. `alone`: the server's."""
+    """@return seconds and the server's processor time, or a text that says why there are none. `alone`: the
+    seconds between packets and their answers."""
     started = None
     words = [server]
     if line.attach:
@@ -163,9 +165,10 @@ def measure(options, server, line, program, alone=False):
     if "CONNECT" not in line.timed:
         script.append(connect)
     script += [words.get(command, command) for command in line.before]
-    script.append(CLOCK)
+    clock = CLOCK.replace("SERVER", str(served.pid))
+    script.append(clock)
     script += [words.get(command, command) for command in line.timed]
-    script.append(CLOCK)
+    script.append(clock)
     script.append("detach" if line.attach else "kill")
     with tempfile.NamedTemporaryFile("w", suffix=".gdb") as file:
         file.write("\n".join(script) + "\n")
@@ -182,11 +185,12 @@ def measure(options, server, line, program, alone=False):
                 process.kill()
                 process.wait()
             served.stderr.close()
-    times = re.findall(r"^TIME ([0-9.]+)$", done.stdout, re.MULTILINE)
+    times = re.findall(r"^TIME ([0-9.]+) ([0-9]+)$", done.stdout, re.MULTILINE)
     if len(times) != 2:
         return done.stdout.strip()[-400:] or "gdb ended with status %d" % done.returncode
-    begin, end = map(float, times)
-    return relay.seconds(begin, end) if relay else end - begin
+    begin, end = (float(wall) for wall, _ in times)
+    cpu = (int(times[1][1]) - int(times[0][1])) / 1e9
+    return (relay.seconds(begin, end) if relay else end - begin), cpu
 
 
 def compare(theirs, own):
@@ -205,8 +209,8 @@ def main():
         sys.exit("server.py: gdbserver is not installed")
     ours = os.path.join(os.path.abspath(options.build), "backtrail-gdbserver")
     wanted = [word for word in options.only.split(",") if word]
-    print("%-34s %11s %11s %8s   %11s %11s %8s" % ("medians of %d" % options.runs, "gdbserver", "backtrail",
-                                                  "ratio", "alone", "alone", "ratio"))
+    print("%-34s" % ("medians of %d" % options.runs) +
+          "  ".join("%11s %11s %8s" % ("gdbserver", "backtrail", kind) for kind in ("ratio", "CPU", "alone")))
     with tempfile.TemporaryDirectory(prefix="backtrail-bench.") as folder:
         program = os.path.join(folder, "server_program")
         subprocess.run(["g++", "-g", "-O0", "-pthread", "-o", program, SOURCE], check=True)
@@ -224,8 +228,10 @@ def main():
                 failed = True
                 print("%-34s not measured: %s" % (line.name, faults[0]))
                 continue
-            columns = [statistics.median(found) for found in times.values()]
-            print("%-34s %s   %s" % (line.name, compare(*columns[:2]), compare(*columns[2:])), flush=True)
+            columns = [[statistics.median(values) for values in zip(*found)] for found in times.values()]
+            theirs, own, theirs_alone, own_alone = columns
+            print("%-34s %s  %s  %s" % (line.name, compare(theirs[0], own[0]), compare(theirs[1], own[1]),
+                                        compare(theirs_alone[0], own_alone[0])), flush=True)
     return 1 if failed else 0
 
 
