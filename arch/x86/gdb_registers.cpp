@@ -25,6 +25,12 @@ std::uint64_t load(std::span<const std::uint8_t> bytes) {
   return value;
 }
 
+/// Returns true for the registers that gdb assumes of a Linux target without a description.
+bool is_assumed(std::string_view feature) {
+  return feature == kFeatureCore || feature == kFeatureSse || feature == kFeatureLinux ||
+         feature == kFeatureSegments;
+}
+
 /// Returns the kernel's 64-bit word for a register of which gdb set the low `bytes`. The kernel
 /// compares eax and orig_eax as signed numbers to decide on restarting a system call, so negative
 /// values of a 32-bit program must stay negative. Other registers are zero-extended.
@@ -40,6 +46,7 @@ std::uint64_t user_word(UserReg reg, std::uint64_t value, std::size_t bytes) {
 GdbRegisterSet::GdbRegisterSet(Isa isa, const XsaveLayout& layout) : isa_{isa}, layout_{layout} {
   for (RegisterEntry& entry : make_register_table(isa, layout)) {
     block_bytes_ = entry.gdb.offset + entry.gdb.bytes();
+    if (is_assumed(entry.gdb.feature)) assumed_block_bytes_ = block_bytes_;
     registers_.push_back(std::move(entry.gdb));
     sources_.push_back(entry.source);
   }
@@ -50,6 +57,7 @@ GdbRegisterSet::GdbRegisterSet(Isa isa, const XsaveLayout& layout) : isa_{isa}, 
     expedited_.push_back(pc_number_);
   }
   target_xml_ = make_target_xml(isa, registers_);
+  assumed_xml_ = make_target_xml(isa, {});
 }
 
 std::optional<std::size_t> GdbRegisterSet::find(std::string_view name) const {

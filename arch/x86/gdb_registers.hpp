@@ -29,6 +29,9 @@ class GdbRegisterSet {
   [[nodiscard]] Isa isa() const { return isa_; }
   [[nodiscard]] std::span<const GdbRegister> registers() const { return registers_; }
   [[nodiscard]] std::size_t block_bytes() const { return block_bytes_; }
+  /// Size of the `g` packet for a client that reads no register descriptions: the registers that
+  /// gdb assumes then, up to SSE, come first.
+  [[nodiscard]] std::size_t assumed_block_bytes() const { return assumed_block_bytes_; }
   /// Returns the number of the register called `name`; nullopt if there is none.
   [[nodiscard]] std::optional<std::size_t> find(std::string_view name) const;
   /// Registers sent with every stop reply: rbp rsp rip (ebp esp eip).
@@ -37,6 +40,8 @@ class GdbRegisterSet {
 
   /// The document for qXfer:features:read:target.xml.
   [[nodiscard]] const std::string& target_xml() const { return target_xml_; }
+  /// The document for a client that reads no register descriptions: it has none.
+  [[nodiscard]] const std::string& assumed_xml() const { return assumed_xml_; }
 
   /// Returns the bytes of the `g` packet. A component whose XSTATE_BV bit is clear has its initial
   /// values.
@@ -61,8 +66,10 @@ class GdbRegisterSet {
   std::vector<RegisterSource> sources_;  ///< Parallel to registers_.
   std::vector<std::size_t> expedited_;
   std::size_t block_bytes_ = 0;
+  std::size_t assumed_block_bytes_ = 0;
   std::size_t pc_number_ = 0;
   std::string target_xml_;
+  std::string assumed_xml_;
 };
 
 }  // namespace backtrail::arch::x86

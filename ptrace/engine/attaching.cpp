@@ -2,6 +2,7 @@
 #include "ptrace/engine/attaching.hpp"
 
 #include <csignal>
+#include <utility>
 #include <vector>
 
 #include <sys/ptrace.h>
@@ -18,22 +19,8 @@
 namespace backtrail::tracee {
 namespace {
 
-/// Returns the thread that traces `tid`; 0 if none does or `tid` is gone.
-pid_t tracer_of(pid_t tid) {
-  const auto status = ProcFs{}.status(tid);
-  return status ? status->tracer_pid : 0;
-}
-
-/// Seizes a thread, which shows that it is permitted. Threads that are ending refuse.
-Result<pid_t> seize_one(pid_t pid) {
-  constexpr int kMostTries = 20;
-  for (int i = 1;; ++i) {
-    BT_TRY(const pid_t tid, ProcFs{}.live_task(pid));
-    const auto seized = request::seize(tid, kAttachOptions);
-    if (seized) return tid;
-    if (i == kMostTries) return fail(seized.error());
-  }
-}
+/// Threads of a program that executes others all the time end while they are seized.
+constexpr int kMostTries = 20;
 
 }  // namespace
 
@@ -60,47 +47,102 @@ Result<pid_t> Attaching::launch(const LaunchSpec& spec) {
   return launched.pid;
 }
 
-Result<void> Attaching::seize_tasks(Process& process) {
+/// Seizes the first thread, which shows that it is permitted, and opens the process.
+Result<pid_t> Attaching::seize_first(pid_t pid, SeizeWatch& watch) {
+  for (int i = 1;; ++i) {
+    const auto live = ProcFs{}.live_task(pid);
+    const auto seized = live ? seize(pid, *live, watch) : live;
+    if (!seized && i == kMostTries) return fail(seized.error());
+    if (!seized) continue;
+    auto opened = Process::open(pid, *seized, true, cache::process_observer());
+    // A thread that was not the leader may be by now.
+    if (!opened) opened = Process::open(pid, pid, true, cache::process_observer());
+    if (opened) {
+      note_seized(tasks_.add(std::move(*opened)), *seized);
+      return pid;
+    }
+    (void)request::detach(*seized);
+    if (i == kMostTries) return fail(opened.error());
+  }
+}
+
+/// Seizes a thread and asks it to stop. Returns the id that it has then: if it is about to execute
+/// a program, the kernel lets the server wait, and the thread takes over the leader's id meanwhile.
+Result<pid_t> Attaching::seize(pid_t pid, pid_t tid, SeizeWatch& watch) {
+  BT_CHECKED(watch.seize(tid, kAttachOptions));
+  const auto asked = request::interrupt(tid);
+  if (asked || !asked.error().is(TraceErrc::kTraceeGone)) return tid;
+  (void)request::interrupt(pid);
+  return pid;
+}
+
+/// Call when the thread has been seized and asked to stop.
+void Attaching::note_seized(Process& process, pid_t tid) {
+  Thread* known = process.find(tid);
+  Thread& thread = known != nullptr ? *known : tasks_.add_thread(process, tid);
+  thread.control().stop_wanted = true;
+  thread.control().interrupt_pending = true;
+}
+
+/// Seizes all threads. Those created meanwhile are listed by the next pass, or are clones of seized
+/// threads, which the kernel seizes. Returns true if there was one to seize.
+Result<bool> Attaching::seize_tasks(Process& process, SeizeWatch& watch) {
   const ProcFs proc;
-  // Threads may be created meanwhile; the kernel seizes clones of seized threads.
-  for (bool again = true; again;) {
+  bool any = false;
+  for (bool again = true; again; any = any || again) {
     again = false;
     BT_TRY(const std::vector<pid_t> tasks, proc.tasks(process.pid()));
     for (const pid_t tid : tasks) {
-      BT_TRY(const bool more, seize_task(process, tid));
+      if (tid == process.pid() || process.find(tid) != nullptr) continue;
+      if (process.threads().size() > 1) watch.begin();
+      BT_TRY(const bool more, seize_task(process, tid, watch));
       again = again || more;
     }
+    // The list has a thread that executes a program by its own id, or it is the leader by now.
+    BT_TRY(const bool more, seize_leader(process, watch));
+    again = again || more;
   }
-  return {};
+  return any;
 }
 
 /// Seizes a thread that is not traced yet. Returns true if there may be others now.
-Result<bool> Attaching::seize_task(Process& process, pid_t tid) {
-  const bool known = process.find(tid) != nullptr;
-  // A thread that executes a program takes over the leader's id. If only the leader had been
-  // seized, nothing is.
-  const bool replaced = known && tid == process.pid() && tracer_of(tid) == 0;
-  if (known && !replaced) return false;
-  auto seized = request::seize(tid, kAttachOptions);
+Result<bool> Attaching::seize_task(Process& process, pid_t tid, SeizeWatch& watch) {
+  auto seized = seize(process.pid(), tid, watch);
   if (!seized && seized.error().is(std::errc::operation_not_permitted)) {
     const auto status = ProcFs{}.status(tid);
     if (!status) return true;
-    if (status->state == 'Z' || status->state == 'X') return false;  // it is ending
-    const pid_t tracer = status->tracer_pid;
-    // A clone of a seized thread; or a seized thread that has become the leader, which its event
-    // tells.
-    if (tracer == ::gettid() || (tracer != 0 && tid != process.pid())) return false;
-    // The former leader was ending.
-    if (tracer == 0) seized = request::seize(tid, kAttachOptions);
+    // The thread is ending, or a clone of a seized one.
+    if (status->state == 'Z' || status->state == 'X' || status->tracer_pid != 0) return false;
+    seized = seize(process.pid(), tid, watch);
   }
   if (!seized && seized.error().is(TraceErrc::kTraceeGone)) return true;
   BT_CHECKED(seized);
-  if (replaced) BT_CHECKED(process.renew_memory());
-  Thread& thread = replaced ? *process.find(tid) : tasks_.add_thread(process, tid);
-  thread.control().stop_wanted = true;
-  thread.control().interrupt_pending = false;
-  (void)thread.interrupt();
+  if (*seized == process.pid()) BT_CHECKED(process.renew_memory());
+  note_seized(process, *seized);
   return true;
+}
+
+/// Seizes the leader unless it is traced. A thread that executes a program takes over its id: if
+/// only the former leader had been seized, nothing is. Returns true if there may be other threads
+/// now.
+Result<bool> Attaching::seize_leader(Process& process, SeizeWatch& watch) {
+  const pid_t pid = process.pid();
+  for (int i = 1;; ++i) {
+    BT_TRY(const ProcStatus status, ProcFs{}.status(pid));
+    if (status.state == 'Z' || status.state == 'X') return false;
+    const bool known = process.find(pid) != nullptr;
+    const bool traced = status.tracer_pid == ::gettid();
+    if (traced && known) return false;
+    // A seized thread that has become the leader, which its event will tell, needs no seizing.
+    const auto seized = traced ? Result<pid_t>{pid} : seize(pid, pid, watch);
+    if (!seized && i < kMostTries) continue;
+    if (!seized && seized.error().is(TraceErrc::kTraceeGone)) return true;
+    BT_CHECKED(seized);
+    if (traced) (void)request::interrupt(pid);
+    if (known) BT_CHECKED(process.renew_memory());
+    note_seized(process, pid);
+    return true;
+  }
 }
 
 Result<pid_t> Attaching::attach(pid_t pid) {
@@ -109,26 +151,25 @@ Result<pid_t> Attaching::attach(pid_t pid) {
   BT_TRY(const ProcStatus status, proc.status(pid));
   if (status.tgid != pid) return fail(TraceErrc::kNotFound, "attach", as_detail(pid));
   ctrl_c_.drop_stale();
-  BT_TRY(const pid_t first, seize_one(pid));
-  auto opened = Process::open(pid, first, true, cache::process_observer());
-  // A thread that was not the leader may be by now.
-  if (!opened && first != pid) opened = Process::open(pid, pid, true, cache::process_observer());
-  if (!opened) {
-    (void)request::interrupt(first);
-    (void)request::detach(first);
-    return fail(opened.error());
+  stop_cpu_.go_back();
+  SeizeWatch watch;
+  BT_CHECKED(seize_first(pid, watch));
+  // A thread that was seized in the middle of clone() may make another one, which is not seized,
+  // until it stops.
+  bool all_stopped = false;
+  for (bool again = true; again;) {
+    const auto seized = seize_tasks(*tasks_.find(pid), watch);
+    for (const auto& [tid, news] : watch.take_news()) waiter_.handle(tid, news);
+    if (!seized) {
+      (void)detaching_.detach(pid);
+      removal_.remove_process(pid);
+      return fail(seized.error());
+    }
+    again = *seized || !std::exchange(all_stopped, true);
+    stopper_.stop_process(pid);
+    if (tasks_.find(pid) == nullptr) return fail(TraceErrc::kTraceeGone, "attach", as_detail(pid));
   }
-  Process& process = tasks_.add(std::move(*opened));
-  Thread& thread = tasks_.add_thread(process, first);
-  thread.control().stop_wanted = true;
-  (void)thread.interrupt();
-  if (auto seized = seize_tasks(process); !seized) {
-    (void)detaching_.detach(pid);
-    removal_.remove_process(pid);
-    return fail(seized.error());
-  }
-  stopper_.stop_process(pid);
-  if (tasks_.find(pid) == nullptr) return fail(TraceErrc::kTraceeGone, "attach", as_detail(pid));
+  Process& process = *tasks_.find(pid);
   for (const auto& each : process.threads()) {
     each->control().last_stop = {.thread = each->id(), .kind = StopKind::kStopped};
   }

@@ -8,9 +8,11 @@
 #include "ptrace/engine/detaching.hpp"
 #include "ptrace/engine/engine_settings.hpp"
 #include "ptrace/engine/recording.hpp"
+#include "ptrace/engine/seize_watch.hpp"
 #include "ptrace/engine/stop_cpu.hpp"
 #include "ptrace/engine/stopper.hpp"
 #include "ptrace/engine/task_removal.hpp"
+#include "ptrace/engine/waiter.hpp"
 #include "ptrace/tracee/launch_spec.hpp"
 
 namespace backtrail::tracee {
@@ -20,11 +22,13 @@ class Attaching {
  public:
   /// All arguments must outlive the object.
   Attaching(TaskTable& tasks, const EngineSettings& settings, CtrlC& ctrl_c, StopCpu& stop_cpu,
-            Stopper& stopper, Recording& recording, TaskRemoval& removal, Detaching& detaching)
+            Waiter& waiter, Stopper& stopper, Recording& recording, TaskRemoval& removal,
+            Detaching& detaching)
       : tasks_{tasks},
         settings_{settings},
         ctrl_c_{ctrl_c},
         stop_cpu_{stop_cpu},
+        waiter_{waiter},
         stopper_{stopper},
         recording_{recording},
         removal_{removal},
@@ -37,13 +41,18 @@ class Attaching {
   Result<pid_t> attach(pid_t pid);
 
  private:
-  Result<void> seize_tasks(Process& process);
-  Result<bool> seize_task(Process& process, pid_t tid);
+  Result<pid_t> seize_first(pid_t pid, SeizeWatch& watch);
+  static Result<pid_t> seize(pid_t pid, pid_t tid, SeizeWatch& watch);
+  void note_seized(Process& process, pid_t tid);
+  Result<bool> seize_tasks(Process& process, SeizeWatch& watch);
+  Result<bool> seize_task(Process& process, pid_t tid, SeizeWatch& watch);
+  Result<bool> seize_leader(Process& process, SeizeWatch& watch);
 
   TaskTable& tasks_;
   const EngineSettings& settings_;
   CtrlC& ctrl_c_;
   StopCpu& stop_cpu_;
+  Waiter& waiter_;
   Stopper& stopper_;
   Recording& recording_;
   TaskRemoval& removal_;

@@ -224,7 +224,7 @@ class Engine {
   UntoldChildren children_{state_.tasks, removal_};
   Orphans orphans_{state_.tasks, children_};
   Detaching detaching_{state_.tasks, state_.settings, state_.events, stopper_, removal_, children_};
-  Attaching attaching_{state_.tasks, state_.settings, state_.ctrl_c, state_.stop_cpu,
+  Attaching attaching_{state_.tasks, state_.settings, state_.ctrl_c, state_.stop_cpu, waiter_,
                        stopper_,     recording_,      removal_,      detaching_};
   Killing killing_{state_.tasks, state_.settings, state_.events, state_.ctrl_c, runner_,
                    waiter_,      stopper_,        removal_,      children_};

@@ -31,12 +31,15 @@ bool input_waits(int fd) {
 
 /// Returns true if a thread may need the tracing thread at any moment.
 bool executes_in_software(const TaskTable& tasks) {
-  return std::ranges::any_of(tasks.threads(), [](const auto& entry) {
-    Thread& thread = *entry.second;
-    return !thread.stopped() &&
-           (thread.control().action.kind == ResumeKind::kRangeStep ||
-            (thread.trace() && (thread.trace()->source().kind() == SourceKind::kStep ||
-                                thread.trace()->source().kind() == SourceKind::kCache)));
+  const auto does = [](const auto& thread) {
+    return !thread->stopped() &&
+           (thread->control().action.kind == ResumeKind::kRangeStep ||
+            (thread->trace() && (thread->trace()->source().kind() == SourceKind::kStep ||
+                                 thread->trace()->source().kind() == SourceKind::kCache)));
+  };
+  return std::ranges::any_of(tasks.processes(), [&](const auto& entry) {
+    const Process& process = *entry.second;
+    return process.any_not_stopped() && std::ranges::any_of(process.threads(), does);
   });
 }
 

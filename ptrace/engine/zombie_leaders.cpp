@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ptrace/engine/zombie_leaders.hpp"
 
+#include <algorithm>
 #include <vector>
 
 #include "ptrace/os/procfs.hpp"
@@ -24,6 +25,10 @@ bool others_live_on(const Process& process, const Thread& leader) {
 }  // namespace
 
 bool ZombieLeaders::look() {
+  const auto may_have_one = [](const auto& entry) {
+    return entry.second->any_not_stopped() && entry.second->threads().size() > 1;
+  };
+  if (std::ranges::none_of(tasks_.processes(), may_have_one)) return false;
   if (Clock::now() - seen_ < kLookEvery) {
     wake_ups_.wake_soon();
     return false;

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
+#include <ctime>
 #include <string>
 #include <thread>
 #include <utility>
@@ -20,6 +21,7 @@
 
 #include "arch/base/log.hpp"
 #include "arch/cpu/syscall_abi.hpp"
+#include "ptrace/os/child_signal.hpp"
 #include "ptrace/os/procfs.hpp"
 #include "ptrace/os/ptrace_request.hpp"
 #include "ptrace/os/signal_bits.hpp"
@@ -39,7 +41,6 @@ using Clock = std::chrono::steady_clock;
 /// in the kernel within kUsual.
 constexpr std::chrono::microseconds kSoon{100};
 constexpr std::chrono::seconds kUsual{5};
-constexpr std::chrono::microseconds kNap{50};
 constexpr std::chrono::milliseconds kLongNap{5};
 constexpr std::size_t kSearchBytes = 256UL * 1024;
 /// si_code of a stop at a system call's end, with PTRACE_O_TRACESYSGOOD (ptrace(2)).
@@ -114,6 +115,11 @@ bool is_asked_to_end() {
 class Patience {
  public:
   explicit Patience(pid_t tid) : tid_{tid} {}
+  ~Patience() {
+    if (took_signal_) ChildSignal::again();
+  }
+  Patience(const Patience&) = delete;
+  Patience& operator=(const Patience&) = delete;
 
   /// Errors: kTraceeGone (the thread has ended), kBusy (this process is to end first).
   Result<void> nap() {
@@ -122,7 +128,7 @@ class Patience {
       std::this_thread::yield();
     } else if (waited < kUsual) {
       // On a busy machine a yielding thread would come last every time.
-      std::this_thread::sleep_for(kNap);
+      sleep_until_news();
     } else {
       BT_CHECKED(look());
       std::this_thread::sleep_for(kLongNap);
@@ -144,11 +150,20 @@ class Patience {
     if (is_asked_to_end()) return fail(TraceErrc::kBusy, "remote call", detail());
     return {};
   }
+  /// Takes the signal of a stop, which others may wait for.
+  void sleep_until_news() {
+    sigset_t child;
+    ::sigemptyset(&child);
+    ::sigaddset(&child, SIGCHLD);
+    constexpr timespec kNap{0, 50'000};
+    if (::sigtimedwait(&child, nullptr, &kNap) == SIGCHLD) took_signal_ = true;
+  }
   [[nodiscard]] std::uint64_t detail() const { return static_cast<std::uint64_t>(tid_); }
 
   pid_t tid_;
   Clock::time_point begin_ = Clock::now();
   bool told_ = false;
+  bool took_signal_ = false;
 };
 
 }  // namespace

@@ -32,7 +32,7 @@ Process::~Process() {
 
 Result<std::unique_ptr<Process>> Process::open(pid_t pid, pid_t tid, bool attached,
                                                ProcessObserver& observer) {
-  BT_TRY(ProcessMemory memory, ProcessMemory::open(tid));
+  BT_TRY(ProcessMemory memory, ProcessMemory::open(pid, tid));
   std::unique_ptr<Process> process{new Process{pid, attached, std::move(memory), observer}};
   BT_CHECKED(process->identify(tid));
   return process;

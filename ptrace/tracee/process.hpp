@@ -59,6 +59,10 @@ class Process final : public decoder::CodeReader {
 
   [[nodiscard]] pid_t pid() const { return pid_; }
   [[nodiscard]] bool attached() const { return attached_; }
+  /// Returns true unless every thread is stopped (Thread::stopped()).
+  [[nodiscard]] bool any_not_stopped() const { return not_stopped_ != 0; }
+  /// For Thread: `more` threads are not stopped now.
+  void note_not_stopped(int more) { not_stopped_ += more; }
 
   // CodeReader. Masks breakpoints.
   [[nodiscard]] arch::Isa isa() const override { return view_.isa(); }
@@ -167,6 +171,7 @@ class Process final : public decoder::CodeReader {
   };
   Debug debug_;
   std::unique_ptr<arch::cpu::GdbRegisterSet> register_set_;
+  int not_stopped_ = 0;  ///< Number of threads. They count themselves, so they must end first.
   std::vector<std::unique_ptr<Thread>> threads_;
   std::size_t threads_ever_ = 0;
 };

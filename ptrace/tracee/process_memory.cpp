@@ -24,7 +24,11 @@ constexpr std::size_t kWordBytes = sizeof(std::uint64_t);
 
 Result<ProcessMemory> ProcessMemory::open(pid_t tid) {
   BT_TRY(const ProcStatus status, ProcFs{}.status(tid));
-  ProcessMemory memory{tid, status.tgid, UniqueFd{}};
+  return open(status.tgid, tid);
+}
+
+Result<ProcessMemory> ProcessMemory::open(pid_t pid, pid_t tid) {
+  ProcessMemory memory{tid, pid, UniqueFd{}};
   if (auto opened = memory.reopen(tid); !opened) return fail(opened.error());
   return memory;
 }
@@ -32,12 +36,13 @@ Result<ProcessMemory> ProcessMemory::open(pid_t tid) {
 Result<void> ProcessMemory::reopen(pid_t tid) {
   tid_ = tid;
   // A leader that ended before its other threads has no address space any more.
-  if (const auto facts = ProcFs{}.stat(tid); facts && facts->zombie()) {
+  if (const auto facts = ProcFs{}.task_stat(tid, tid); facts && facts->zombie()) {
     BT_TRY(tid_, ProcFs{}.live_task(pid_));
   }
   UniqueFd fd{::open(ProcFs{}.path(tid_, "mem").c_str(), O_RDWR | O_CLOEXEC)};
   if (!fd && (errno == ENOENT || errno == ESRCH))
     return fail(TraceErrc::kTraceeGone, "open /proc/TID/mem", static_cast<unsigned>(tid));
+  if (!fd && (errno == EMFILE || errno == ENFILE)) return fail_errno("open /proc/TID/mem");
   if (!fd) log::ptrace().debug("tid={} op=open_mem errno={}", tid_, errno);
   mem_ = std::move(fd);
   gone_ = false;

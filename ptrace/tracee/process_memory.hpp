@@ -20,6 +20,8 @@ class ProcessMemory final : public TraceeMemory {
   /// Error kTraceeGone. If /proc/TID/mem is refused, only the fallbacks remain; that is not an
   /// error.
   static Result<ProcessMemory> open(pid_t tid);
+  /// As open(tid), of the process `pid`.
+  static Result<ProcessMemory> open(pid_t pid, pid_t tid);
   /// Opens the thread's address space anew: after exec, or to use another thread.
   Result<void> reopen(pid_t tid);
 

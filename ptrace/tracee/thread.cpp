@@ -42,8 +42,20 @@ bool is_inside_syscall(const WaitStatus& status) {
 }  // namespace
 
 Thread::Thread(Process& process, pid_t tid)
-    : process_{process}, tid_{tid}, cpu_pin_{std::make_shared<CpuPin>(tid)} {}
-Thread::~Thread() = default;
+    : process_{process}, tid_{tid}, cpu_pin_{std::make_shared<CpuPin>(tid)} {
+  process_.note_not_stopped(1);
+}
+
+Thread::~Thread() {
+  set_state(State::kStopped);
+}
+
+void Thread::set_state(State state) {
+  const int was_running = state_ == State::kStopped ? 0 : 1;
+  const int is_running = state == State::kStopped ? 0 : 1;
+  process_.note_not_stopped(is_running - was_running);
+  state_ = state;
+}
 
 ThreadId Thread::id() const {
   return {process_.pid(), tid_};
@@ -68,7 +80,7 @@ void Thread::rename(pid_t tid) {
 
 void Thread::note_stop(const WaitStatus& status) {
   process_.forget_insn_bytes();
-  state_ = State::kStopped;
+  set_state(State::kStopped);
   status_ = status;
   regs_.reset();
   cause_.reset();
@@ -268,7 +280,7 @@ Result<void> Thread::run(RunRequest what, int signal) {
   }
   // A thread that is gone is as good as running: its exit status is on its way.
   process_.forget_insn_bytes();
-  state_ = State::kRunning;
+  set_state(State::kRunning);
   last_run_ = what;
   trap_flag_.running();
   regs_.reset();
@@ -284,7 +296,7 @@ Result<void> Thread::run_on() {
 
 Result<void> Thread::stay_stopped() {
   BT_CHECKED(request::listen(tid_));
-  state_ = State::kListening;
+  set_state(State::kListening);
   return {};
 }
 

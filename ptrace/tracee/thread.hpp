@@ -169,6 +169,7 @@ class Thread {
 
  private:
   Result<void> sync_debug_registers();
+  void set_state(State state);
 
   Process& process_;
   pid_t tid_;

@@ -13,6 +13,17 @@
 namespace backtrail::server::handlers {
 namespace {
 
+/// The feature has a list: "xmlRegisters=i386,arm".
+bool names_x86_registers(std::string_view item) {
+  constexpr std::string_view kPrefix = "xmlRegisters=";
+  if (!item.starts_with(kPrefix)) return false;
+  PacketText list{item.substr(kPrefix.size())};
+  while (!list.at_end()) {
+    if (list.take_field(',') == "i386") return true;
+  }
+  return false;
+}
+
 ClientFeatures parse_client_features(std::string_view list) {
   ClientFeatures client;
   PacketText text{list};
@@ -26,6 +37,7 @@ ClientFeatures parse_client_features(std::string_view list) {
     if (item == "exec-events+") client.exec_events = true;
     if (item == "no-resumed+") client.no_resumed = true;
     if (item == "error-message+") client.error_message = true;
+    if (names_x86_registers(item)) client.x86_registers = true;
   }
   return client;
 }

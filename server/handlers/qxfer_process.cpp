@@ -61,7 +61,7 @@ Document features_document(SessionContext& context, std::string_view annex) {
   if (annex != "target.xml" || !pid) return no_document();
   const auto set = context.target.register_set(*pid);
   if (!set) return no_document();
-  return (*set)->target_xml();
+  return context.client.x86_registers ? (*set)->target_xml() : (*set)->assumed_xml();
 }
 
 Document threads_document(SessionContext& context, std::string_view annex) {

@@ -38,6 +38,11 @@ Reply write(SessionContext& context, const Registers& registers) {
                            rsp::ErrorForm::kText, context.target.past_control());
 }
 
+/// Returns the size of the `g` packet.
+std::size_t block_bytes(const SessionContext& context, const GdbRegisterSet& set) {
+  return context.client.x86_registers ? set.block_bytes() : set.assumed_block_bytes();
+}
+
 /// Returns the text that stands for an unknown register in `g` and `p` replies.
 std::string unavailable(std::size_t bytes) {
   return std::string(2 * bytes, 'x');
@@ -54,6 +59,7 @@ Reply read_all(SessionContext& context, std::string_view /*arguments*/) {
     if (known.has(number)) continue;
     text.replace(2 * all[number].offset, 2 * all[number].bytes(), unavailable(all[number].bytes()));
   }
+  text.resize(2 * block_bytes(context, *registers->set));
   return Reply::text(std::move(text));
 }
 
@@ -61,7 +67,7 @@ Reply write_all(SessionContext& context, std::string_view arguments) {
   const auto block = rsp::from_hex(arguments);
   auto registers = selected_registers(context);
   if (!block || !registers) return Reply::error();
-  const std::size_t wanted = registers->set->block_bytes();
+  const std::size_t wanted = block_bytes(context, *registers->set);
   if (block->size() != wanted) {
     fmt::print(stderr, "Wrong sized register packet (expected {} bytes, got {})\n", wanted,
                block->size());

@@ -29,6 +29,7 @@ struct ClientFeatures {
   bool vfork_events = false;
   bool exec_events = false;
   bool no_resumed = false;
+  bool x86_registers = false;  ///< The client reads descriptions of x86 registers.
   bool error_message = false;  ///< The client shows the text of "E.text" for every packet.
 };
 

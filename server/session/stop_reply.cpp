@@ -68,7 +68,7 @@ std::string event_field(const SessionContext& context, const StopEvent& event) {
 void append_registers(const SessionContext& context, ThreadId thread, std::string& out) {
   const auto set = context.target.register_set(thread.pid);
   if (!set) return;
-  const auto raw = context.target.read_registers(thread);
+  const auto raw = context.target.read_general_registers(thread);
   if (!raw) return;
   const KnownRegisters known = context.target.known_registers(thread);
   for (const std::size_t number : (*set)->expedited()) {

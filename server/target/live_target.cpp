@@ -5,6 +5,7 @@
 #include <bit>
 #include <cerrno>
 #include <map>
+#include <unordered_map>
 #include <utility>
 
 #include <fmt/format.h>
@@ -71,6 +72,7 @@ class LiveTarget final : public Target,
   void set_non_stop(bool on) override { engine_.set_non_stop(on); }
   Result<void> resume(std::span<const ThreadResume> orders) override {
     if (past_.resume(orders)) return {};
+    infos_.clear();
     std::vector<std::pair<ThreadId, tracee::ResumeAction>> plain;
     plain.reserve(orders.size());
     for (const ThreadResume& order : orders) plain.emplace_back(order.thread, order.action);
@@ -217,6 +219,13 @@ class LiveTarget final : public Target,
     if (past_.in_past(thread)) past_.read_registers(thread, registers);
     return registers;
   }
+  Result<arch::cpu::RawRegisters> read_general_registers(ThreadId thread) override {
+    if (past_.in_past(thread)) return read_registers(thread);
+    BT_TRY(Thread * found, find(thread, "read registers"));
+    arch::cpu::RawRegisters registers;
+    BT_TRY(registers.user, found->user_regs());
+    return registers;
+  }
   [[nodiscard]] KnownRegisters known_registers(ThreadId thread) override {
     if (!past_.in_past(thread)) return {};
     arch::cpu::RawRegisters registers;
@@ -273,6 +282,7 @@ class LiveTarget final : public Target,
  private:
   /// Forgets what is known of a process that has ended or executed another program.
   void forget(pid_t pid) {
+    infos_.clear();
     symbols_.forget(pid);
     past_.forget(pid);
   }
@@ -309,6 +319,7 @@ class LiveTarget final : public Target,
   Engine engine_;
   LivePast past_;
   mutable LiveSymbols symbols_;
+  mutable std::unordered_map<pid_t, ThreadInfo> infos_;  ///< By tid, while nothing runs.
 };
 
 std::vector<ThreadId> LiveTarget::thread_ids(pid_t pid) const {
@@ -328,15 +339,21 @@ std::vector<ThreadId> LiveTarget::thread_ids(pid_t pid) const {
 }
 
 std::vector<ThreadInfo> LiveTarget::threads(pid_t pid) const {
-  const ProcFs proc;
+  // A thread's name and CPU do not change while the client has all threads stopped.
+  if (engine_.running()) infos_.clear();
   std::vector<ThreadInfo> infos;
   for (const ThreadId id : thread_ids(pid)) {
+    ThreadInfo& info = infos_[id.tid];
+    if (info.id != id) {
+      const auto stat = ProcFs{}.task_stat(id.tid, id.tid);
+      info = {.id = id,
+              .name = stat ? stat->comm : "",
+              .core = stat ? stat->processor : -1,
+              .handle = {}};
+    }
     // libthread_db reads the process, which may have ended.
-    const bool lives = engine_.find(id) != nullptr;
-    infos.push_back({.id = id,
-                     .name = proc.comm(id.tid).value_or(""),
-                     .core = core(id),
-                     .handle = lives ? symbols_.handle(id) : std::vector<std::uint8_t>{}});
+    if (info.handle.empty() && engine_.find(id) != nullptr) info.handle = symbols_.handle(id);
+    infos.push_back(info);
   }
   return infos;
 }

@@ -235,6 +235,10 @@ class Target {
   /// The returned set is valid until the process execs or ends.
   virtual Result<const arch::cpu::GdbRegisterSet*> register_set(pid_t pid) = 0;
   virtual Result<arch::cpu::RawRegisters> read_registers(ThreadId thread) = 0;
+  /// Returns the general registers, rip and the like only, or all.
+  virtual Result<arch::cpu::RawRegisters> read_general_registers(ThreadId thread) {
+    return read_registers(thread);
+  }
   /// Returns which of read_registers()'s values are known; all of them unless the thread is in the
   /// past.
   [[nodiscard]] virtual KnownRegisters known_registers(ThreadId thread) {

@@ -7,22 +7,31 @@ usage: server.py BUILD [--runs N] [--only NAME,...] [--gdbserver PROGRAM] [--gdb
 Every line is a gdb session of its own, with each server in turns. gdb takes the time itself, from
 before the command to after it, so that starts are not counted. Prints medians and their ratio: 2.0
 means that gdbserver takes twice as long.
+
+gdb's own work is in these times. The columns "CPU" have the server's processor time meanwhile, which
+other programs on the machine hardly change. Further sessions of the same kind run through a relay,
+which takes the time from each packet to its answer: what the server takes, with the program and the
+kernel. Its sums are in the columns "alone".
 """
 import argparse
 import os
 import re
+import select
 import shutil
+import socket
 import statistics
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SOURCE = os.path.join(HERE, "server_program.cpp")
 TIME_LIMIT = 60
 
 # gdb runs it before and after what is measured; some gdbs have no Python.
-CLOCK = "shell date +'TIME %s.%N'"
+CLOCK = "shell echo TIME $(date +%s.%N) $(cut -d' ' -f1 /proc/SERVER/schedstat)"
 
 
 def mark(name):
@@ -70,8 +79,60 @@ def lines():
     ]
 
 
-def measure(options, server, line, program):
-    """@return seconds, or a text that says why there are none."""
+class Relay(threading.Thread):
+    """Stands between gdb and a server for one connection, and notes when each packet was passed on to the
+    server and when its answer was there."""
+
+    PACKET = re.compile(rb"\$[^#]*#..", re.DOTALL)
+
+    def __init__(self, port):
+        super().__init__(daemon=True)
+        self.server_port = port
+        self.listener = socket.create_server(("localhost", 0))
+        self.port = self.listener.getsockname()[1]
+        self.answered = []  # (when it was sent, seconds until the answer)
+        self.start()
+
+    def run(self):
+        with self.listener, self.listener.accept()[0] as client, \
+                socket.create_connection(("localhost", self.server_port)) as server:
+            for end in client, server:
+                end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self.pass_on(client, server)
+
+    def pass_on(self, client, server):
+        asked, sent, answer = b"", None, b""
+        poll = select.poll()
+        poll.register(client, select.POLLIN)
+        poll.register(server, select.POLLIN)
+        while True:
+            for fd, _ in poll.poll():
+                if fd == client.fileno():
+                    data = client.recv(1 << 20)
+                    asked += data
+                    whole = self.PACKET.search(asked)
+                    if whole:
+                        asked, answer, sent = asked[whole.end():], b"", time.time()
+                    server.sendall(data)
+                else:
+                    data = server.recv(1 << 20)
+                    now = time.time()
+                    if sent is not None:
+                        answer += data
+                        if self.PACKET.search(answer):
+                            self.answered.append((sent, now - sent))
+                            sent = None
+                    client.sendall(data)
+                if not data:
+                    return
+
+    def seconds(self, begin, end):
+        return sum(took for sent, took in self.answered if begin <= sent <= end)
+
+
+def measure(options, server, line, program, alone=False):
+    """@return seconds and the server's processor time, or a text that says why there are none. `alone`: the
+    seconds between packets and their answers."""
     started = None
     words = [server]
     if line.attach:
@@ -88,6 +149,9 @@ def measure(options, server, line, program):
                  if (found := re.search(r"Listening on port ([0-9]+)", text))), None)
     if port is None:
         return "the server did not listen"
+    relay = Relay(int(port)) if alone else None
+    if relay:
+        port = relay.port
     connect = "target %s localhost:%s" % ("extended-remote" if line.attach else "remote", port)
     script = ["set confirm off", "set pagination off", "set height 0",
               "set breakpoint pending off", "set debuginfod enabled off"]
@@ -101,9 +165,10 @@ def measure(options, server, line, program):
     if "CONNECT" not in line.timed:
         script.append(connect)
     script += [words.get(command, command) for command in line.before]
-    script.append(CLOCK)
+    clock = CLOCK.replace("SERVER", str(served.pid))
+    script.append(clock)
     script += [words.get(command, command) for command in line.timed]
-    script.append(CLOCK)
+    script.append(clock)
     script.append("detach" if line.attach else "kill")
     with tempfile.NamedTemporaryFile("w", suffix=".gdb") as file:
         file.write("\n".join(script) + "\n")
@@ -120,14 +185,16 @@ def measure(options, server, line, program):
                 process.kill()
                 process.wait()
             served.stderr.close()
-    times = re.findall(r"^TIME ([0-9.]+)$", done.stdout, re.MULTILINE)
+    times = re.findall(r"^TIME ([0-9.]+) ([0-9]+)$", done.stdout, re.MULTILINE)
     if len(times) != 2:
         return done.stdout.strip()[-400:] or "gdb ended with status %d" % done.returncode
-    return float(times[1]) - float(times[0])
+    begin, end = (float(wall) for wall, _ in times)
+    cpu = (int(times[1][1]) - int(times[0][1])) / 1e9
+    return (relay.seconds(begin, end) if relay else end - begin), cpu
 
 
-def show(seconds):
-    return "%8.1f ms" % (seconds * 1000)
+def compare(theirs, own):
+    return "%8.1f ms %8.1f ms %7.2fx" % (theirs * 1000, own * 1000, theirs / own)
 
 
 def main():
@@ -142,7 +209,8 @@ def main():
         sys.exit("server.py: gdbserver is not installed")
     ours = os.path.join(os.path.abspath(options.build), "backtrail-gdbserver")
     wanted = [word for word in options.only.split(",") if word]
-    print("%-34s %11s %11s %8s" % ("medians of %d" % options.runs, "gdbserver", "backtrail", "ratio"))
+    print("%-34s" % ("medians of %d" % options.runs) +
+          "  ".join("%11s %11s %8s" % ("gdbserver", "backtrail", kind) for kind in ("ratio", "CPU", "alone")))
     with tempfile.TemporaryDirectory(prefix="backtrail-bench.") as folder:
         program = os.path.join(folder, "server_program")
         subprocess.run(["g++", "-g", "-O0", "-pthread", "-o", program, SOURCE], check=True)
@@ -150,17 +218,20 @@ def main():
         for line in lines():
             if wanted and not any(word in line.name for word in wanted):
                 continue
-            times = {options.gdbserver: [], ours: []}
+            times = {(server, alone): [] for alone in (False, True)
+                     for server in (options.gdbserver, ours)}
             for _ in range(options.runs):
-                for server, seconds in times.items():
-                    seconds.append(measure(options, server, line, program))
+                for (server, alone), seconds in times.items():
+                    seconds.append(measure(options, server, line, program, alone))
             faults = [text for found in times.values() for text in found if isinstance(text, str)]
             if faults:
                 failed = True
                 print("%-34s not measured: %s" % (line.name, faults[0]))
                 continue
-            theirs, own = (statistics.median(found) for found in times.values())
-            print("%-34s %s %s %7.2fx" % (line.name, show(theirs), show(own), theirs / own), flush=True)
+            columns = [[statistics.median(values) for values in zip(*found)] for found in times.values()]
+            theirs, own, theirs_alone, own_alone = columns
+            print("%-34s %s  %s  %s" % (line.name, compare(theirs[0], own[0]), compare(theirs[1], own[1]),
+                                        compare(theirs_alone[0], own_alone[0])), flush=True)
     return 1 if failed else 0
 
 

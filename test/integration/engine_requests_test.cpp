@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Requests of the client that meet ends, births and other programs.
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include <fcntl.h>
 #include <spawn.h>
@@ -18,6 +20,7 @@
 #include "engine_driver.hpp"
 #include "ptrace/os/procfs.hpp"
 #include "ptrace/os/unique_fd.hpp"
+#include "test/support/effort.hpp"
 #include "test/support/temporary_folder.hpp"
 
 namespace backtrail::tracee {
@@ -133,6 +136,44 @@ TEST_F(WithoutLeader, AnAttachedThreadExecutesAProgram) {
   EXPECT_EQ(event->exit_code, 0);
   ::waitpid(pid, nullptr, 0);
 }
+
+/// A program that executes itself all the time, with several threads.
+class ExecutesItself : public ::testing::TestWithParam<const char*> {
+ protected:
+  ~ExecutesItself() override {
+    ::kill(pid, SIGKILL);
+    ::waitpid(pid, nullptr, 0);
+  }
+
+  pid_t pid = spawn("executes_itself", GetParam());
+};
+
+// The thread that executes a program takes over the leader's id, traced or not, and ends the
+// others.
+TEST_P(ExecutesItself, IsAttachedToWhole) {
+  const unsigned rounds = test::cases(60);
+  for (unsigned round = 0; round < rounds; ++round) {
+    SCOPED_TRACE(round);
+    EngineDriver driver;
+    const auto attached = driver.engine.attach(pid);
+    ASSERT_TRUE(attached) << attached.error().message();
+    const auto tasks = ProcFs{}.tasks(pid);
+    ASSERT_TRUE(tasks);
+    std::vector<pid_t> known;
+    for (const auto& thread : driver.engine.find(pid)->threads()) {
+      EXPECT_TRUE(thread->stopped()) << thread->tid();
+      known.push_back(thread->tid());
+    }
+    EXPECT_FALSE(driver.engine.find(pid)->any_not_stopped());
+    std::ranges::sort(known);
+    EXPECT_EQ(known, *tasks);
+    ASSERT_TRUE(driver.engine.detach(pid));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(EngineRequests, ExecutesItself,
+                         ::testing::Values("thread", "leader", "third"),
+                         [](const auto& its) { return std::string{its.param}; });
 
 TEST_F(WithoutLeader, EndsOfThreadsAreNotToldAfterADetach) {
   driver.engine.set_non_stop(true);

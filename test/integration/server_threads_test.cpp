@@ -88,6 +88,18 @@ TEST(ServerThreads, AnAttachedThreadStopsOnce) {
   EXPECT_THAT(client.ask("vMustReplyEmpty"), "$");
 }
 
+// The server keeps what it knows of threads only as long as none runs.
+TEST(ServerThreads, AListHasTheNamesOfNow) {
+  Server server{{"--once", ":0", inferior("executes_itself"), "leader"}};
+  RspClient client = connect(server);
+  client.ask(kAbilities);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_THAT(client.ask("qXfer:threads:read::0,1000"), HasSubstr("name=\"executes_itself\""));
+  }
+  EXPECT_THAT(client.ask("vCont;c"), StartsWith("$T05exec:"));
+  EXPECT_THAT(client.ask("qXfer:threads:read::0,1000"), HasSubstr("name=\"exe\""));
+}
+
 /// Takes the stops that notifications begin, in any order, until there are `wanted`. Threads that
 /// stop late begin another notification. @return Their number.
 std::size_t read_stops(RspClient& client, std::size_t wanted) {

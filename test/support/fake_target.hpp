@@ -63,6 +63,11 @@ class FakeTarget : public server::Target,
   ThreadId add_thread(pid_t pid, pid_t tid);
   FakeThread& thread(ThreadId id) { return all.at(id.pid).threads.at(id.tid); }
 
+  /// Gives the CPU further registers. @param xcr0 As on an Intel CPU; 7: AVX.
+  void set_xcr0(std::uint64_t xcr0) {
+    registers_ = arch::x86::GdbRegisterSet{arch::Isa::kAmd64, arch::x86::intel_xsave_layout(xcr0)};
+  }
+
   /// Queues an event as if from the kernel.
   void post(tracee::StopEvent event);
 

@@ -138,6 +138,14 @@ TEST(GdbRegisterSet, HasNoRegistersTheCpuLacks) {
   EXPECT_FALSE(make(Isa::kAmd64, kAvx512).find("eax"));
 }
 
+TEST(GdbRegisterSet, BeginsWithWhatGdbAssumes) {
+  for (const std::uint64_t xcr0 : {kSseOnly, kAvx, kEverything}) {
+    EXPECT_EQ(make(Isa::kAmd64, xcr0).assumed_block_bytes(), 560U);
+    EXPECT_EQ(make(Isa::kI386, xcr0).assumed_block_bytes(), 312U);
+  }
+  EXPECT_EQ(make(Isa::kAmd64, kAvx).assumed_xml().find("<feature"), std::string::npos);
+}
+
 TEST(GdbRegisterSet, LeavesNoHolesInTheBlock) {
   for (const Isa isa : {Isa::kAmd64, Isa::kI386}) {
     const GdbRegisterSet set = make(isa, kEverything);

@@ -33,6 +33,23 @@ TEST_F(RegistersTest, WritesAll) {
   EXPECT_EQ(user()[UserReg::kRip], 0x1000U);
 }
 
+TEST_F(RegistersTest, OfAClientWithoutDescriptionsEndWithSse) {
+  target.set_xcr0(7);
+  const std::size_t all = 2 * (*target.register_set(1))->block_bytes();
+  for (const char* silent : {"qSupported", "qSupported:multiprocess+;xmlRegisters=arm,i386x"}) {
+    ask(silent);
+    const std::string block = ask("g");
+    EXPECT_EQ(block.size(), 2 * 560U) << silent;
+    EXPECT_EQ(ask("G" + block), "OK");
+    EXPECT_EQ(ask("qXfer:features:read:target.xml:0,1000").find("<feature"), std::string::npos);
+  }
+  for (const char* offer : {"qSupported:xmlRegisters=i386", "qSupported:xmlRegisters=arm,i386"}) {
+    ask(offer);
+    EXPECT_EQ(ask("g").size(), all) << offer;
+    EXPECT_NE(ask("qXfer:features:read:target.xml:0,1000").find("<feature"), std::string::npos);
+  }
+}
+
 TEST_F(RegistersTest, AShorterBlockSetsWhatItCovers) {
   user()[UserReg::kRip] = 0x1234;
   ::testing::internal::CaptureStderr();
