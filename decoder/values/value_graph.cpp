@@ -182,7 +182,7 @@ void ValueGraph::place_old_bytes(const InsnModel& model, TraceeAddr next) {
   if (lowest == nullptr) return;
   for (const auto& [old, load] : old_bytes_) {
     accesses[load].base = var_of(lowest->base, model, next);
-    accesses[load].offset = lowest->offset + 8 * old.part;
+    accesses[load].offset = lowest->offset + std::int64_t{8} * old.part;
   }
 }
 
