@@ -7,4 +7,5 @@
 #include "arch/x86/values/insn_model.hpp"
 #include "arch/x86/values/known.hpp"
 #include "arch/x86/values/relations.hpp"
+#include "arch/x86/values/signal_frame.hpp"
 #include "arch/x86/values/slots.hpp"

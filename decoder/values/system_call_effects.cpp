@@ -187,17 +187,27 @@ bool only_waits(const Known& operation) {
   }
 }
 
+/// A recorder may have changed the frame that the call returns from.
+CallEffects handler_return(const Known& stack) {
+  CallEffects effects;
+  if (!stack.all()) return effects;
+  effects.writes.emplace();
+  for (const auto& changed : arch::cpu::values::kChangedInFrames) {
+    effects.writes->push_back({stack.value + changed.offset, changed.bytes});
+  }
+  return effects;
+}
+
 }  // namespace
 
-std::optional<CallEffects> call_effects(const std::array<Known, 7>& in, const Known& out) {
+std::optional<CallEffects> call_effects(const std::array<Known, 7>& in, const Known& out,
+                                        const Known& stack) {
   // The kernel uses the low 32 bits of the number.
   if (!in[0].all(32)) return std::nullopt;
   const std::uint64_t number = in[0].value & 0xffffffff;
   constexpr std::uint64_t kSigreturn = 15;
   constexpr std::uint64_t kFutex = 202;
-  // A recorder may have changed the frame that the call returns from: a store to an unknown
-  // address.
-  if (number == kSigreturn) return CallEffects{};
+  if (number == kSigreturn) return handler_return(stack);
   if (number == kFutex) {
     CallEffects effects;
     if (only_waits(in[2])) effects.writes.emplace();

@@ -30,8 +30,10 @@ struct CallEffects {
 
 /// @param in Number and six arguments, as far as known.
 /// @param out The result, as far as known.
+/// @param stack The stack pointer, as far as known.
 /// @return nullopt if unknown so far, or if the call may change any mapping.
 [[nodiscard]] std::optional<CallEffects> call_effects(
-    const std::array<arch::cpu::values::Known, 7>& in, const arch::cpu::values::Known& out);
+    const std::array<arch::cpu::values::Known, 7>& in, const arch::cpu::values::Known& out,
+    const arch::cpu::values::Known& stack);
 
 }  // namespace backtrail::decoder::values

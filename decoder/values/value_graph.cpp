@@ -113,10 +113,11 @@ void ValueGraph::forget(std::span<const Slot> slots) {
   for (const Slot slot : slots) define(slot, fresh());
 }
 
-void ValueGraph::add_signal(const Window&, const Event& event, ModelCache& models) {
+void ValueGraph::add_signal(const Window& window, const Event& event, ModelCache& models) {
   if (const InsnModel* model = models.interrupted(event.interrupted)) {
     instantiate(*model, TraceeAddr{});
   }
+  const Slots before = current_;
   SignalFrame frame{static_cast<std::uint32_t>(accesses.size()), current_[cpu::kRsp], kNoVar};
   forget(kHandlerSlots);
   for (Slot slot = cpu::kFirstVectorSlot; slot < cpu::kSlotCount; ++slot) define(slot, fresh());
@@ -124,6 +125,19 @@ void ValueGraph::add_signal(const Window&, const Event& event, ModelCache& model
   accesses.push_back({cpu::AccessKind::kUnknownStore, 0, static_cast<std::uint32_t>(step_),
                       constant(0), constant(0), 0});
   frames.push_back(frame);
+  const bool is_after_call =
+      step_ == begin_ || models.at(window.steps[step_ - 1].pc).special == Special::kSystemCall;
+  add_frame_words(before, is_after_call);
+}
+
+void ValueGraph::add_frame_words(const Slots& before, bool is_after_call) {
+  for (const cpu::FrameWord& word : cpu::kFrameWords) {
+    // The kernel saves another result of a call that it interrupted than is shown to debuggers.
+    if (is_after_call && word.slot == cpu::kRax) continue;
+    accesses.push_back({cpu::AccessKind::kStore, sizeof(std::uint64_t),
+                        static_cast<std::uint32_t>(step_), current_[cpu::kRsp], before[word.slot],
+                        cpu::kContextOffset + word.offset});
+  }
 }
 
 void ValueGraph::add_facts(const Window& window) {
@@ -240,6 +254,7 @@ void ValueGraph::add_system_call() {
                   static_cast<std::uint32_t>(accesses.size()),
                   {},
                   kNoVar,
+                  current_[cpu::kRsp],
                   true};
   constexpr std::array<Slot, 7> kIn{cpu::kRax, cpu::kRdi, cpu::kRsi, cpu::kRdx, 10, 8, 9};
   for (std::size_t i = 0; i < kIn.size(); ++i) call.in[i] = current_[kIn[i]];
@@ -253,14 +268,29 @@ void ValueGraph::add_system_call() {
   calls.push_back(call);
 }
 
+void ValueGraph::add_handler_return() {
+  const Var frame = current_[cpu::kRsp];
+  std::array<Var, cpu::kFrameWords.size()> words{};
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    words[i] = fresh();
+    accesses.push_back({cpu::AccessKind::kLoad, sizeof(std::uint64_t),
+                        static_cast<std::uint32_t>(step_), frame, words[i],
+                        cpu::kFrameWords[i].offset});
+  }
+  add_system_call();
+  calls.back().returns_behind = false;
+  for (Slot slot = 0; slot < cpu::kSlotCount; ++slot) {
+    const auto* word = std::ranges::find(cpu::kFrameWords, slot, &cpu::FrameWord::slot);
+    const bool is_restored = word != cpu::kFrameWords.end();
+    define(slot, is_restored ? words[static_cast<std::size_t>(word - cpu::kFrameWords.begin())]
+                             : fresh());
+  }
+}
+
 void ValueGraph::add_step(const Step& step, const InsnModel& model) {
   if (model.special == Special::kSystemCall) {
-    add_system_call();
-    if (is_handler_return(step, model)) {
-      calls.back().returns_behind = false;
-      for (Slot slot = 0; slot < cpu::kSlotCount; ++slot) define(slot, fresh());
-    }
-    return;
+    if (is_handler_return(step, model)) return add_handler_return();
+    return add_system_call();
   }
   instantiate(model, step.next);
   if (model.special == Special::kBranch) follow_branch(model, step);

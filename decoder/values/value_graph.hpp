@@ -49,6 +49,7 @@ struct SystemCall {
   std::uint32_t first_access = 0;
   std::array<Var, 7> in{};  ///< The number (rax), then rdi, rsi, rdx, r10, r8, r9.
   Var result = kNoVar;
+  Var stack = kNoVar;
   bool returns_behind = true;  ///< False for rt_sigreturn, which sets every register.
 };
 inline constexpr unsigned kCallAccesses = 3;
@@ -108,6 +109,9 @@ class ValueGraph {
   void find_old_bytes(Access& store) const;
   void add_step(const Step& step, const cpu::InsnModel& model);
   void add_system_call();
+  void add_handler_return();
+  /// Adds the kernel's stores to the frame of a signal, of registers with these variables.
+  void add_frame_words(const Slots& before, bool is_after_call);
   void instantiate(const cpu::InsnModel& model, TraceeAddr next);
   void follow_branch(const cpu::InsnModel& model, const Step& step);
   Var var_of(cpu::Ref ref, const cpu::InsnModel& model, TraceeAddr next);

@@ -29,6 +29,7 @@ void ValueQueue::index_uses(const std::vector<StackLink>& links) {
     }
     for (const SystemCall& call : graph_.calls) {
       for (const Var var : call.in) use(var, item);
+      use(call.stack, item);
       use(call.result, item++);
     }
     for (const SignalFrame& frame : graph_.frames) {

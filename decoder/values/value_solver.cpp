@@ -129,7 +129,7 @@ void ValueSolver::handle_call(std::size_t index) {
   const SystemCall& call = graph_.calls[index];
   std::array<Known, 7> in;
   for (std::size_t i = 0; i < in.size(); ++i) in[i] = graph_.known[call.in[i]];
-  effects_[index] = call_effects(in, graph_.known[call.result]);
+  effects_[index] = call_effects(in, graph_.known[call.result], graph_.known[call.stack]);
   if (!effects_[index] || !effects_[index]->writes) return;
   const auto& writes = *effects_[index]->writes;
   for (unsigned i = 0; i < kCallAccesses; ++i) {

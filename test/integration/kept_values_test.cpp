@@ -61,7 +61,7 @@ class Stores {
   [[nodiscard]] TraceeAddr loop() const { return loop_; }
 
  private:
-  static constexpr std::uint64_t kBranchAt = 14;  ///< Offset of the branch in the loop.
+  static constexpr std::uint64_t kBranchAt = 15;  ///< Offset of the branch in the loop.
 
   TraceeAddr function_ = symbol_of("tallies", "tally");
   TraceeAddr loop_ = symbol_of("tallies", "at_tally");

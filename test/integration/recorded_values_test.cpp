@@ -62,10 +62,7 @@ Truth read_truth(Thread& thread, const UserRegs& regs) {
   std::array<std::uint8_t, arch::kMaxInsnBytes> bytes{};
   const std::size_t length = thread.process().read_code(regs.pc(), bytes);
   const auto insn = translate::decode_source(regs.pc(), std::span{bytes}.first(length));
-  const bool calls =
-      insn.kind == translate::InsnClass::kCall || insn.kind == translate::InsnClass::kIndirectCall;
-  const translate::StoredPlace place =
-      calls ? translate::kPushedPlace : translate::value_registers(insn).stored;
+  const translate::StoredPlace place = translate::value_registers(insn).stored;
   if (place.bytes == 0) return out;
   TraceeAddr address = insn.target;
   if (!place.is_relative) {

@@ -198,6 +198,7 @@ void TruthRun::sample_memory(const General& state) {
     if (operand.mem.segment == ZYDIS_REGISTER_GS) address += state.gs_base;
     const bool push = operand.visibility == ZYDIS_OPERAND_VISIBILITY_HIDDEN &&
                       (operand.actions & ZYDIS_OPERAND_ACTION_MASK_WRITE) != 0;
+    if (push) add_sample(state.regs[cpu::kRsp] - 8, 8, false);
     add_sample(address, std::min<std::size_t>(operand.size / 8, 64),
                !push && (operand.actions & ZYDIS_OPERAND_ACTION_MASK_READ) != 0);
   }
@@ -300,7 +301,7 @@ void TruthRun::add_facts(std::size_t step, std::size_t begin, std::vector<Fact>&
   if (insn.kind == translate::InsnClass::kSystemCall) {
     constexpr std::array<Slot, 7> kNumberAndArguments{0, 7, 6, 2, 10, 8, 9};
     for (const Slot slot : kNumberAndArguments) add(step, slot);
-    if (!is_handler_return) add(step + 1, 0);
+    add(is_handler_return ? step : step + 1, is_handler_return ? cpu::kRsp : cpu::kRax);
     return;
   }
   // A recorder needs r10 for itself.
@@ -318,10 +319,8 @@ void TruthRun::add_old_bytes(std::size_t step, const arch::x86::translate::Sourc
                              std::size_t begin, std::vector<Fact>& out) const {
   namespace translate = arch::x86::translate;
   using translate::InsnClass;
-  const bool calls = insn.kind == InsnClass::kCall || insn.kind == InsnClass::kIndirectCall;
-  if (!calls && insn.kind != InsnClass::kCopy) return;
-  const translate::StoredPlace place =
-      calls ? translate::kPushedPlace : translate::value_registers(insn).stored;
+  if (insn.kind != InsnClass::kCopy) return;
+  const translate::StoredPlace place = translate::value_registers(insn).stored;
   const auto& regs = states_[step].regs;
   std::uint64_t address = insn.target.value();
   if (!place.is_relative) {

@@ -245,10 +245,7 @@ void Builder::loop(const SourceInsn& insn) {
 
 bool Builder::follow(const SourceInsn& insn) {
   const bool is_call = insn.kind == InsnClass::kCall;
-  if (is_call) {
-    values_.before_push(insn);
-    writer_.push_return(insn);
-  }
+  if (is_call) writer_.push_return(insn);
   if (path_.may_follow(insn.target) && !path_.is_left_to_another(insn)) {
     take(insn);
     if (is_call) path_.enter_call(insn.next());

@@ -68,6 +68,7 @@ void CallBuilder::copy_frame() {
 void CallBuilder::return_from_handler(const SourceInsn& insn) {
   RcxTests tests{emit_, options_.table};
   OpenJumps left;
+  values_.before_handler_return(insn);
   writer_.close_r10(insn.pc);
   writer_.close_r11(insn.pc);
   writer_.close_rcx(insn.pc);

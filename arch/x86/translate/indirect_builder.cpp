@@ -51,7 +51,6 @@ void IndirectBuilder::load_target(const SourceInsn& insn) {
 
 bool IndirectBuilder::branch(const SourceInsn& insn) {
   const bool calls = insn.kind == InsnClass::kIndirectCall;
-  if (calls) values_.before_push(insn);
   writer_.open_for(insn);
   // r10 keeps the value for the operand, but from here on only the slot matters.
   writer_.close_r10(insn.pc);

@@ -125,8 +125,7 @@ std::size_t values_recorded(std::span<const ValuePoint> values, std::uint32_t si
     if (value.passed != map_entry.passed) return value.passed < map_entry.passed;
     // Between two branches, addresses ascend.
     if (value.pc != map_entry.pc) return value.pc < map_entry.pc;
-    // A call that was followed has pushed where it leaves its superblock after all.
-    return on_path ? value.offset <= offset : map_entry.stack_add > 0;
+    return on_path && value.offset <= offset;
   };
   return static_cast<std::size_t>(std::find_if_not(values.begin(), values.end(), is_recorded) -
                                   values.begin());

@@ -81,11 +81,6 @@ void ValueRecorder::before(const SourceInsn& insn) {
   if (old_bytes_ && can_record(of.stored)) record_old(insn, of.stored);
 }
 
-void ValueRecorder::before_push(const SourceInsn& call) {
-  if (!old_bytes_) return;
-  record_old(call, kPushedPlace);
-}
-
 void ValueRecorder::free_r11(TraceeAddr pc, bool with_value) {
   if (with_value) writer_.open_r11(pc);
   writer_.save_log(pc);
@@ -140,7 +135,15 @@ void ValueRecorder::record_old(const SourceInsn& insn, const StoredPlace& place)
 
 void ValueRecorder::after(const SourceInsn& insn) {
   if (!on_) return;
-  recorded_ = static_cast<std::uint16_t>(recorded_ & ~registers_of(insn).written);
+  const ValueRegisters& of = registers_of(insn);
+  const bool follows = of.follows_from && (*of.follows_from & ~recorded_) == 0;
+  recorded_ =
+      static_cast<std::uint16_t>(follows ? recorded_ | of.written : recorded_ & ~of.written);
+}
+
+void ValueRecorder::before_handler_return(const SourceInsn& call) {
+  constexpr std::array kStack{Gpr::kRsp};
+  if (on_) record(call.pc, kStack);
 }
 
 void ValueRecorder::before_call(const SourceInsn& call) {

@@ -34,13 +34,13 @@ class ValueRecorder {
   /// Call before an instruction that is going to be copied: records the registers of its store, and
   /// what that overwrites. The registers that the instruction needs may have to be opened again.
   void before(const SourceInsn& insn);
-  /// Call before the code of a call: records what its push overwrites.
-  void before_push(const SourceInsn& call);
   /// Call after each instruction of the program.
   void after(const SourceInsn& insn);
   /// Call before a system call, while r10 is open and r11 free: records the call's number and
   /// arguments.
   void before_call(const SourceInsn& call);
+  /// Call before rt_sigreturn: records the stack pointer, by which the signal's frame is known.
+  void before_handler_return(const SourceInsn& call);
   /// Call when a system call has returned and `pc` comes next: records its result.
   void after_call(TraceeAddr pc);
 
@@ -58,8 +58,9 @@ class ValueRecorder {
   BlockWriter& writer_;
   bool on_;
   bool old_bytes_;
-  std::uint16_t recorded_ = 0;  ///< Registers, as a set, that were not written since.
-  TraceeAddr decoded_at_;       ///< The instruction that `decoded_` is of.
+  /// Registers, as a set, whose values follow from those that were recorded.
+  std::uint16_t recorded_ = 0;
+  TraceeAddr decoded_at_;  ///< The instruction that `decoded_` is of.
   ValueRegisters decoded_;
 };
 

@@ -24,7 +24,7 @@ template <typename... Regs>
 constexpr std::uint16_t set_of(Regs... regs) {
   return static_cast<std::uint16_t>(((1U << static_cast<unsigned>(regs)) | ...));
 }
-constexpr std::uint16_t kFrameSet = set_of(Gpr::kRsp, Gpr::kRbp);
+constexpr std::uint16_t kStackSet = set_of(Gpr::kRsp);
 /// Functions restore them before they return.
 constexpr std::uint16_t kRestoredSet =
     set_of(Gpr::kRbx, Gpr::kRbp, Gpr::kR12, Gpr::kR13, Gpr::kR14, Gpr::kR15);
@@ -59,16 +59,66 @@ bool is_kept(const ZydisDecodedInstruction& z, std::span<const ZydisDecodedOpera
   const bool is_hidden = written.visibility == ZYDIS_OPERAND_VISIBILITY_HIDDEN;
   switch (z.mnemonic) {
     case ZYDIS_MNEMONIC_LEAVE:
-      return written.reg.value == ZYDIS_REGISTER_RBP;
+      return false;
     case ZYDIS_MNEMONIC_LEA:
       return operands[1].mem.base == written.reg.value &&
              operands[1].mem.index == ZYDIS_REGISTER_NONE;
-    case ZYDIS_MNEMONIC_MOV:
-      return operands[1].type == ZYDIS_OPERAND_TYPE_REGISTER &&
-             operands[1].reg.value == ZYDIS_REGISTER_RSP;
     default:
       return is_hidden;  // pushes, pops, calls
   }
+}
+
+/// Returns true if the result follows from the operands: a relation describes the instruction.
+bool is_computed(ZydisMnemonic mnemonic) {
+  switch (mnemonic) {
+    case ZYDIS_MNEMONIC_MOV:
+    case ZYDIS_MNEMONIC_MOVZX:
+    case ZYDIS_MNEMONIC_MOVSX:
+    case ZYDIS_MNEMONIC_MOVSXD:
+    case ZYDIS_MNEMONIC_LEA:
+    case ZYDIS_MNEMONIC_ADD:
+    case ZYDIS_MNEMONIC_SUB:
+    case ZYDIS_MNEMONIC_INC:
+    case ZYDIS_MNEMONIC_DEC:
+    case ZYDIS_MNEMONIC_NEG:
+    case ZYDIS_MNEMONIC_NOT:
+    case ZYDIS_MNEMONIC_AND:
+    case ZYDIS_MNEMONIC_OR:
+    case ZYDIS_MNEMONIC_XOR:
+      return true;
+    default:
+      return false;
+  }
+}
+
+/// Returns ValueRegisters::follows_from.
+std::optional<std::uint16_t> sources_of(const ZydisDecodedInstruction& z,
+                                        std::span<const ZydisDecodedOperand> operands) {
+  constexpr unsigned kPartialBits = 32;
+  const auto& to = operands[0];
+  if (!is_computed(z.mnemonic) || to.type != ZYDIS_OPERAND_TYPE_REGISTER ||
+      register_set(to.reg.value) == 0) {
+    return std::nullopt;
+  }
+  const bool clears = z.mnemonic == ZYDIS_MNEMONIC_XOR &&
+                      operands[1].type == ZYDIS_OPERAND_TYPE_REGISTER &&
+                      operands[1].reg.value == to.reg.value && to.size >= kPartialBits;
+  if (clears) return std::uint16_t{0};
+  // A register of 8 or 16 bits keeps the rest.
+  unsigned from = 0;
+  if (to.size < kPartialBits) from = register_set(to.reg.value);
+  for (const auto& operand : operands.first(z.operand_count_visible)) {
+    const bool read = (operand.actions & ZYDIS_OPERAND_ACTION_MASK_READ) != 0;
+    if (operand.type == ZYDIS_OPERAND_TYPE_REGISTER) {
+      if (read && register_set(operand.reg.value) == 0) return std::nullopt;
+      if (read) from |= register_set(operand.reg.value);
+    } else if (operand.type == ZYDIS_OPERAND_TYPE_MEMORY) {
+      if (operand.mem.type != ZYDIS_MEMOP_TYPE_AGEN) return std::nullopt;
+      from |= register_set(operand.mem.base);
+      from |= register_set(operand.mem.index);
+    }
+  }
+  return static_cast<std::uint16_t>(from);
 }
 
 std::optional<Gpr> whole_register(ZydisRegister reg) {
@@ -129,6 +179,7 @@ ValueRegisters value_registers(const SourceInsn& insn) {
   }
   constexpr ZydisInstructionAttributes kRepeats =
       ZYDIS_ATTRIB_HAS_REP | ZYDIS_ATTRIB_HAS_REPE | ZYDIS_ATTRIB_HAS_REPNE;
+  out.follows_from = sources_of(z, std::span{operands});
   unsigned stores = 0;
   for (const auto& operand : std::span{operands}.first(z.operand_count)) {
     const bool written = (operand.actions & ZYDIS_OPERAND_ACTION_MASK_WRITE) != 0;
@@ -137,7 +188,7 @@ ValueRegisters value_registers(const SourceInsn& insn) {
       const std::uint16_t reg = register_set(operand.reg.value);
       out.written |= reg;
       const bool pops = z.mnemonic == ZYDIS_MNEMONIC_POP;
-      const unsigned wanted = kFrameSet | (pops ? kRestoredSet : 0U);
+      const unsigned wanted = kStackSet | (pops ? kRestoredSet : 0U);
       if ((reg & wanted) != 0 && !is_kept(z, operands, operand)) out.lost |= reg;
     }
     if (operand.type != ZYDIS_OPERAND_TYPE_MEMORY || operand.mem.type == ZYDIS_MEMOP_TYPE_AGEN) {

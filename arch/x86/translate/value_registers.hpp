@@ -4,6 +4,7 @@
 /// What of an instruction is worth recording.
 
 #include <cstdint>
+#include <optional>
 
 #include "arch/x86/translate/memory_operand.hpp"
 #include "arch/x86/translate/source_insn.hpp"
@@ -19,7 +20,7 @@ struct StoredPlace {
 
   [[nodiscard]] bool uses(Gpr reg) const { return at.base == reg || at.index == reg; }
 };
-/// The word that a call overwrites.
+/// The word that a push overwrites. That of a call is not worth recording: it is below the stack.
 inline constexpr StoredPlace kPushedPlace{.at = Memory::at(Gpr::kRsp, -8), .bytes = 8};
 
 /// Sets of general registers; bit N is the register with encoding N.
@@ -28,8 +29,10 @@ struct ValueRegisters {
   /// out if it is rsp or rbp, whose values mostly follow without a record.
   std::uint16_t of_stores = 0;
   std::uint16_t written = 0;
-  /// Registers that are overwritten, and of which nothing else tells the old value: rsp and rbp, by
-  /// which the stack is known, and those that a pop restores at a function's end.
+  /// The registers from which the written value follows; nullopt if it follows from something else.
+  std::optional<std::uint16_t> follows_from;
+  /// Registers that are overwritten, and of which nothing else tells the old value: rsp, by which
+  /// the stack is known, and those that a pop restores at a function's end.
   std::uint16_t lost = 0;
   /// The old bytes of stores that a single load reads, and that do not follow from the new ones.
   StoredPlace stored;

@@ -3,7 +3,10 @@
 
 #include <utility>
 
+#include <sys/syscall.h>
+
 #include "arch/cpu/syscall_abi.hpp"
+#include "arch/cpu/values.hpp"
 #include "ptrace/tracee/thread.hpp"
 
 namespace backtrail::tracee::cache {
@@ -11,9 +14,15 @@ using arch::cpu::kSyscallInputs;
 
 std::vector<decoder::ValueFact> CallFacts::begin(const arch::cpu::UserRegs& regs) {
   std::vector<decoder::ValueFact> out;
-  out.reserve(kSyscallInputs.size());
+  out.reserve(kSyscallInputs.size() + 1);
   for (const auto& [reg, encoding] : kSyscallInputs) {
     out.push_back({.pc = regs.pc(), .value = regs[reg], .kind = encoding});
+  }
+  // By it the signal's frame is known.
+  if (arch::cpu::syscall_number(regs) == SYS_rt_sigreturn) {
+    out.push_back({.pc = regs.pc(),
+                   .value = regs.sp().value(),
+                   .kind = static_cast<arch::ValueKind>(arch::cpu::values::kRsp)});
   }
   returns_to_ = regs.pc() + arch::cpu::kSyscallInsnBytes;
   return out;

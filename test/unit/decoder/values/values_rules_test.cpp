@@ -199,12 +199,15 @@ TEST(ValuesRules, ASignalWritesItsFrameBelowTheRedZone) {
   p.run({0x90});
   p.window.events.push_back({2, EventKind::kSignal, p.window.steps[2].pc});
   p.regs[cpu::kRsp] = cpu::known(kStack + 0x100);
+  p.memory[kStack + 0x108 + 104] = 5;               // the saved rdi
+  p.memory[kStack + 0x108 + 160] = kStack + 0x400;  // the saved rsp
   const SolvedWindow solved = p.solve();
   EXPECT_TRUE(solved.memory(1, TraceeAddr{kStack + 0x400 - 128}).all());
   EXPECT_EQ(solved.memory(1, TraceeAddr{kStack + 0x400 - 136}).mask, 0U);
   EXPECT_EQ(solved.memory(1, TraceeAddr{kStack + 0x100}).mask, 0U);
   EXPECT_TRUE(solved.memory(1, TraceeAddr{kStack + 0xf8}).all());
-  EXPECT_EQ(solved.reg(1, cpu::kRdi).mask, 0U);
+  EXPECT_EQ(solved.reg(1, cpu::kRdi), cpu::known(5));
+  EXPECT_EQ(solved.reg(1, cpu::kFlagsSlot).mask, 0U);
 }
 
 TEST(ValuesRules, AHandlersReturnMayHaveChangedMemory) {

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "arch/x86/translate/value_registers.hpp"
+
+#include <optional>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace backtrail::arch::x86::translate {
+namespace {
+
+using Set = std::optional<std::uint16_t>;
+
+constexpr std::uint16_t set_of(Gpr reg) {
+  return static_cast<std::uint16_t>(1U << static_cast<unsigned>(reg));
+}
+
+ValueRegisters of(const std::vector<std::uint8_t>& bytes) {
+  return value_registers(decode_source(TraceeAddr{0x400000}, bytes));
+}
+
+TEST(ValueRegisters, ResultsFollowFromTheRegistersThatAreRead) {
+  EXPECT_EQ(of({0x48, 0x89, 0xf8}).follows_from, Set{set_of(Gpr::kRdi)});        // mov %rdi, %rax
+  EXPECT_EQ(of({0x48, 0x83, 0xc7, 0x08}).follows_from, Set{set_of(Gpr::kRdi)});  // add $8, %rdi
+  EXPECT_EQ(of({0xff, 0xc7}).follows_from, Set{set_of(Gpr::kRdi)});              // inc %edi
+  const auto both = static_cast<std::uint16_t>(set_of(Gpr::kRdi) | set_of(Gpr::kRsi));
+  EXPECT_EQ(of({0x48, 0x01, 0xf7}).follows_from, Set{both});              // add %rsi, %rdi
+  EXPECT_EQ(of({0x48, 0x8d, 0x44, 0x37, 0x08}).follows_from, Set{both});  // lea 8(%rdi,%rsi), %rax
+}
+
+TEST(ValueRegisters, ConstantsFollowFromNothing) {
+  EXPECT_EQ(of({0xb8, 0x01, 0x00, 0x00, 0x00}).follows_from, Set{0});     // mov $1, %eax
+  EXPECT_EQ(of({0x31, 0xc0}).follows_from, Set{0});                       // xor %eax, %eax
+  EXPECT_EQ(of({0x48, 0x8d, 0x05, 0x10, 0, 0, 0}).follows_from, Set{0});  // lea 0x10(%rip), %rax
+}
+
+TEST(ValueRegisters, APartOfARegisterKeepsTheRest) {
+  EXPECT_EQ(of({0xb0, 0x01}).follows_from, Set{set_of(Gpr::kRax)});  // mov $1, %al
+  EXPECT_EQ(of({0x30, 0xc0}).follows_from, Set{set_of(Gpr::kRax)});  // xor %al, %al
+}
+
+TEST(ValueRegisters, LoadsAndOthersFollowFromMore) {
+  EXPECT_EQ(of({0x48, 0x8b, 0x07}).follows_from, std::nullopt);              // mov (%rdi), %rax
+  EXPECT_EQ(of({0x48, 0x03, 0x07}).follows_from, std::nullopt);              // add (%rdi), %rax
+  EXPECT_EQ(of({0x48, 0x89, 0x07}).follows_from, std::nullopt);              // mov %rax, (%rdi)
+  EXPECT_EQ(of({0x48, 0x11, 0xf7}).follows_from, std::nullopt);              // adc %rsi, %rdi
+  EXPECT_EQ(of({0x48, 0x87, 0xf7}).follows_from, std::nullopt);              // xchg %rsi, %rdi
+  EXPECT_EQ(of({0x8c, 0xd8}).follows_from, std::nullopt);                    // mov %ds, %eax
+  EXPECT_EQ(of({0x66, 0x48, 0x0f, 0x7e, 0xc0}).follows_from, std::nullopt);  // movq %xmm0, %rax
+}
+
+}  // namespace
+}  // namespace backtrail::arch::x86::translate
