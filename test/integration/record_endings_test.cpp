@@ -279,7 +279,7 @@ TEST(EndingsKept, TerminatedByTheRunner) {
   const TemporaryFolder folder;
   const auto process =
       start({BT_BACKTRAIL, "record", "-o", folder / "core", "--", inferior("crashes"), "leaves"});
-  ASSERT_TRUE(process->output().find("ready", 0, deadline_in(kPatience)));
+  ASSERT_TRUE(process->output().find("ready", 0, deadline_in(kRecordPatience)));
   process->signal(SIGTERM);
   const Ran ran = finish(*process);
   EXPECT_EQ(ran.status, 7);
@@ -304,7 +304,7 @@ TEST(EndingsKept, KilledAlone) {
   const TemporaryFolder folder;
   const auto process =
       start({BT_BACKTRAIL, "record", "-o", folder / "core", "--", inferior("crashes"), "stubborn"});
-  ASSERT_TRUE(process->output().find("ready", 0, deadline_in(kPatience)));
+  ASSERT_TRUE(process->output().find("ready", 0, deadline_in(kRecordPatience)));
   for (const pid_t pid : live_descendants()) {
     if (pid != process->pid()) ::kill(pid, SIGKILL);
   }
@@ -322,7 +322,7 @@ TEST(EndingsKept, KilledWhileItWaitsForTheRecorder) {
     const TemporaryFolder folder;
     const auto process = start(
         {BT_BACKTRAIL, "record", "-o", folder / "core", "--", inferior("crashes"), "stubborn"});
-    ASSERT_TRUE(process->output().find("stubborn\n", 0, deadline_in(kPatience)));
+    ASSERT_TRUE(process->output().find("stubborn\n", 0, deadline_in(kRecordPatience)));
     for (const pid_t pid : live_descendants()) {
       if (pid != process->pid()) ::kill(pid, SIGKILL);
     }

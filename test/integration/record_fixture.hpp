@@ -17,7 +17,7 @@ namespace backtrail::test {
 
 using Words = std::vector<std::string>;
 
-inline constexpr std::chrono::seconds kPatience{120};
+inline constexpr std::chrono::seconds kRecordPatience{120};
 
 /// Returns the environment of programs. A sanitized recorder is twenty times slower; programs then
 /// print no source lines in sanitizer reports, because that starts another program.
@@ -46,7 +46,7 @@ inline std::unique_ptr<Subprocess> start(Words words, const std::string& folder 
 
 inline Ran finish(Subprocess& process) {
   Ran ran;
-  const auto raw = process.wait(deadline_in(kPatience));
+  const auto raw = process.wait(deadline_in(kRecordPatience));
   if (raw) ran.status = WIFEXITED(*raw) ? WEXITSTATUS(*raw) : 1000 + WTERMSIG(*raw);
   process.output().drain();
   ran.output = process.output().text();

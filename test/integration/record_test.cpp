@@ -69,7 +69,7 @@ TEST(Record, SignalsToItReachTheProgram) {
     const auto process = start(
         with({BT_BACKTRAIL, "record", "--"}, shell("trap 'echo got it; exit 9' INT TERM HUP QUIT; "
                                                    "echo ready; while :; do :; done")));
-    ASSERT_TRUE(process->output().find("ready", 0, deadline_in(kPatience)));
+    ASSERT_TRUE(process->output().find("ready", 0, deadline_in(kRecordPatience)));
     process->signal(signal);
     const Ran ran = finish(*process);
     EXPECT_EQ(ran.status, 9) << signal;
@@ -90,7 +90,7 @@ TEST(Record, ChildrenThatAreLeftGoOnWithoutIt) {
                                   shell("exec 3<&0; (read line <&3; echo left $line) & exit 3")));
   EXPECT_EQ(finish(*process).status, 3);
   process->write("alone\n");
-  EXPECT_TRUE(process->output().find("left alone\n", 0, deadline_in(kPatience)));
+  EXPECT_TRUE(process->output().find("left alone\n", 0, deadline_in(kRecordPatience)));
 }
 
 TEST(Record, FollowsAChildThatSharesTheMemoryAsAProcess) {

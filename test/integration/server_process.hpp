@@ -19,7 +19,7 @@
 
 namespace backtrail::test {
 
-inline constexpr std::chrono::seconds kPatience{30};
+inline constexpr std::chrono::seconds kServerPatience{30};
 
 /// The server as a child process, under gdbserver's name by default.
 class Server {
@@ -32,10 +32,10 @@ class Server {
 
   /// Waits for the text; returns the rest of its line.
   std::string line_after(std::string_view text) {
-    const auto at = process_.output().find(text, 0, deadline_in(kPatience));
+    const auto at = process_.output().find(text, 0, deadline_in(kServerPatience));
     if (!at) return "(none) " + process_.output().text();
     const std::size_t begin = *at + text.size();
-    if (!process_.output().find("\n", begin, deadline_in(kPatience))) return "(no end)";
+    if (!process_.output().find("\n", begin, deadline_in(kServerPatience))) return "(no end)";
     const std::string& all = process_.output().text();
     return all.substr(begin, all.find('\n', begin) - begin);
   }
@@ -45,7 +45,7 @@ class Server {
   pid_t program() { return std::atoi(line_after("pid = ").c_str()); }
   /// Returns the exit status; 1000 + a signal; -1 if the server does not end.
   int status() {
-    const auto raw = process_.wait(deadline_in(kPatience));
+    const auto raw = process_.wait(deadline_in(kServerPatience));
     if (!raw) return -1;
     return WIFEXITED(*raw) ? WEXITSTATUS(*raw) : 1000 + WTERMSIG(*raw);
   }

@@ -97,7 +97,7 @@ TEST(ServerProgram, AttachedProgramsGoOnWithoutIt) {
 /// Kills a stopped program, and waits until the server knows.
 void kill_outside(pid_t program) {
   ::kill(program, SIGKILL);
-  const auto deadline = deadline_in(kPatience);
+  const auto deadline = deadline_in(kServerPatience);
   while (alive(program) && std::chrono::steady_clock::now() < deadline) ::usleep(1000);
   EXPECT_FALSE(alive(program));
 }
@@ -139,7 +139,7 @@ TEST(ServerProgram, StdioIsTheConnection) {
   Server server{{"-", spin()}};
   server.line_after("Remote debugging using stdio");
   server.process().write("$vMustReplyEmpty#3a");
-  ASSERT_TRUE(server.process().output().find("+$#00", 0, deadline_in(kPatience)));
+  ASSERT_TRUE(server.process().output().find("+$#00", 0, deadline_in(kServerPatience)));
   server.process().close_input();
   EXPECT_EQ(server.status(), 0);
   EXPECT_THAT(server.output(), StartsWith("stdin/stdout redirected\nProcess " + spin()));
@@ -215,7 +215,7 @@ class TailedServer : public testing::Test {
   }
   static std::vector<std::string> serve() { return {BT_SERVER, "serve"}; }
   static int status_of(Subprocess& process) {
-    const auto raw = process.wait(deadline_in(kPatience));
+    const auto raw = process.wait(deadline_in(kServerPatience));
     return raw && WIFEXITED(*raw) ? WEXITSTATUS(*raw) : -1;
   }
   TemporaryFolder folder_;
@@ -232,7 +232,7 @@ TEST_F(TailedServer, HearsOfProgramsThatRunAndOfTheirEnds) {
     Subprocess late = tail(path_, {"--thread", pid});
     Subprocess whole = tail(path_);
     for (Subprocess* each : {&late, &whole}) {
-      EXPECT_TRUE(each->output().find(" branch ", 0, deadline_in(kPatience))) << source;
+      EXPECT_TRUE(each->output().find(" branch ", 0, deadline_in(kServerPatience))) << source;
     }
     ::kill(server.program(), SIGKILL);
     EXPECT_EQ(status_of(late), 0);
@@ -251,14 +251,14 @@ TEST_F(TailedServer, HearsOfThreadsThatEndBeforeAnyStop) {
   client.send_packet("Qbtrace:bts");
   Subprocess all = tail(path_);
   // tail has connected once it prints a step.
-  const auto deadline = deadline_in(kPatience);
+  const auto deadline = deadline_in(kServerPatience);
   while (!all.output().find(" branch ", 0, deadline_in(std::chrono::milliseconds{20}))) {
     ASSERT_LT(std::chrono::steady_clock::now(), deadline);
     client.send_packet("vCont;s");
   }
   client.send_packet("vCont;c");
   const std::string end = fmt::format("\n{} ended\n", server.program());
-  EXPECT_TRUE(all.output().find(end, 0, deadline_in(kPatience)));
+  EXPECT_TRUE(all.output().find(end, 0, deadline_in(kServerPatience)));
   ::kill(server.process().pid(), SIGTERM);
   EXPECT_EQ(status_of(all), 0);
   std::set<std::string> threads;
@@ -288,7 +288,7 @@ TEST_F(TailedServer, HearsOfCodeThatRunsWithoutStops) {
                                       {&columns, fmt::format(" => {:16x}\n", turn)}}) {
     std::size_t from = 0;
     for (int i = 0; i < 50; ++i) {
-      const auto found = process->output().find(call, from, deadline_in(kPatience));
+      const auto found = process->output().find(call, from, deadline_in(kServerPatience));
       ASSERT_TRUE(found) << process->output().text();
       from = *found + 1;
     }
@@ -314,7 +314,8 @@ TEST_F(TailedServer, LetsPeopleInWhileNothingHappens) {
   ASSERT_EQ(::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address),
             0);
   pollfd waited{socket.get(), POLLIN, 0};
-  EXPECT_EQ(::poll(&waited, 1, static_cast<int>(std::chrono::milliseconds{kPatience}.count())), 1);
+  EXPECT_EQ(
+      ::poll(&waited, 1, static_cast<int>(std::chrono::milliseconds{kServerPatience}.count())), 1);
 }
 
 TEST_F(TailedServer, SaysWhatIsMissingWhenTheServerIsKilled) {
@@ -322,10 +323,10 @@ TEST_F(TailedServer, SaysWhatIsMissingWhenTheServerIsKilled) {
   RspClient client = connect(server);
   for (const std::string packet : {"Qbtrace:bts", "vCont;c"}) client.send_packet(packet);
   Subprocess all = tail(path_);
-  EXPECT_TRUE(all.output().find(" branch ", 0, deadline_in(kPatience)));
+  EXPECT_TRUE(all.output().find(" branch ", 0, deadline_in(kServerPatience)));
   ::kill(server.process().pid(), SIGKILL);
   // The server closes the connection before its listening socket.
-  EXPECT_TRUE(server.process().wait(deadline_in(kPatience)));
+  EXPECT_TRUE(server.process().wait(deadline_in(kServerPatience)));
   EXPECT_EQ(status_of(all), 1);
   EXPECT_THAT(all.output().text(), HasSubstr("how much is missing is not known"));
   Subprocess nobody = tail(path_);

@@ -36,7 +36,7 @@ std::string thread_in(const std::string& stop, const std::string& field) {
 
 /// Waits for one of the states that /proc shows; '?' stands for a process that is not there.
 bool come_to_state(pid_t pid, const std::string& states) {
-  const auto deadline = deadline_in(kPatience);
+  const auto deadline = deadline_in(kServerPatience);
   while (std::chrono::steady_clock::now() < deadline) {
     const auto stat = tracee::ProcFs{}.stat(pid);
     if (states.find(stat ? stat->state : '?') != std::string::npos) return true;
@@ -142,7 +142,7 @@ TEST(ServerThreads, AThreadWhoseEndIsNotToldIsDead) {
   const std::string thread = thread_in(stop, "thread:");
   EXPECT_EQ(client.ask("T" + thread), "$OK");
   ::kill(server.program(), SIGKILL);
-  const auto deadline = deadline_in(kPatience);
+  const auto deadline = deadline_in(kServerPatience);
   while (::kill(server.program(), 0) == 0 && std::chrono::steady_clock::now() < deadline) {
     ::usleep(1000);
   }
