@@ -22,7 +22,7 @@ Builder::Builder(const CodeSource& source, TraceeAddr start, const TranslateOpti
       path_{source, options, writer_, side_exits_},
       check_{writer_},
       values_{writer_, options},
-      indirect_{writer_, side_exits_, path_, values_},
+      indirect_{writer_, side_exits_, path_},
       calls_{writer_, side_exits_, values_, options} {}
 
 std::variant<Superblock, UntranslatableReason> Builder::build() {

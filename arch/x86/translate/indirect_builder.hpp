@@ -8,20 +8,14 @@
 #include "arch/x86/translate/block_writer.hpp"
 #include "arch/x86/translate/followed_path.hpp"
 #include "arch/x86/translate/side_exits.hpp"
-#include "arch/x86/translate/value_recorder.hpp"
 
 namespace backtrail::arch::x86::translate {
 
 class IndirectBuilder {
  public:
-  /// Borrows all four.
-  IndirectBuilder(BlockWriter& writer, SideExits& side_exits, FollowedPath& path,
-                  ValueRecorder& values)
-      : writer_{writer},
-        emit_{writer.emit()},
-        side_exits_{side_exits},
-        path_{path},
-        values_{values} {}
+  /// Borrows all three.
+  IndirectBuilder(BlockWriter& writer, SideExits& side_exits, FollowedPath& path)
+      : writer_{writer}, emit_{writer.emit()}, side_exits_{side_exits}, path_{path} {}
 
   /// Emits the entry that other superblocks reach through the look-up table.
   /// @param conflict  Where it leads if the target is another one.
@@ -40,7 +34,6 @@ class IndirectBuilder {
   Emitter& emit_;
   SideExits& side_exits_;
   FollowedPath& path_;
-  ValueRecorder& values_;
 };
 
 }  // namespace backtrail::arch::x86::translate
