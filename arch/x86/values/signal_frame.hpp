@@ -41,8 +41,8 @@ struct FrameRange {
   std::uint64_t offset;
   std::uint64_t bytes;
 };
-/// Fields that recorders and debuggers may have changed: r10 and r11, the pc and the flags, the signal
-/// mask.
+/// Fields that recorders and debuggers may have changed: r10 and r11, the pc and the flags, the
+/// signal mask.
 inline constexpr std::array<FrameRange, 3> kChangedInFrames{{{56, 16}, {168, 16}, {296, 8}}};
 
 }  // namespace backtrail::arch::x86::values
