@@ -2,6 +2,7 @@
 #include "ptrace/engine/attaching.hpp"
 
 #include <csignal>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -49,10 +50,12 @@ Result<pid_t> Attaching::launch(const LaunchSpec& spec) {
 
 /// Seizes the first thread, which shows that it is permitted, and opens the process.
 Result<pid_t> Attaching::seize_first(pid_t pid, SeizeWatch& watch) {
+  std::optional<Error> why_closed;
   for (int i = 1;; ++i) {
     const auto live = ProcFs{}.live_task(pid);
     const auto seized = live ? seize(pid, *live, watch) : live;
-    if (!seized && i == kMostTries) return fail(seized.error());
+    // A thread that is still seized refuses; what says more is why the process was not opened.
+    if (!seized && i == kMostTries) return fail(why_closed.value_or(seized.error()));
     if (!seized) continue;
     auto opened = Process::open(pid, *seized, true, cache::process_observer());
     // A thread that was not the leader may be by now.
@@ -62,7 +65,8 @@ Result<pid_t> Attaching::seize_first(pid_t pid, SeizeWatch& watch) {
       return pid;
     }
     (void)request::detach(*seized);
-    if (i == kMostTries) return fail(opened.error());
+    why_closed = opened.error();
+    if (i == kMostTries || !why_closed->is(TraceErrc::kTraceeGone)) return fail(*why_closed);
   }
 }
 

@@ -41,15 +41,6 @@ bool is_plain(Thread& thread) {
           thread.trap_cause() == TrapCause::kStep);
 }
 
-/// Requests room if that is why code has no translation.
-void want_room_for(cache::CacheSpace& space, UntranslatableReason why) {
-  if (why == UntranslatableReason::kNone) space.want_room();
-}
-
-void look_for_sections(cache::CacheSpace& space, Stepper& stepper, Thread& thread) {
-  if (const auto area = stepper.rseq_area(thread)) space.look_for_section_of(*area);
-}
-
 bool stands_at_handler(Thread& thread) {
   const WaitStatus& status = thread.status();
   return status.kind == WaitKind::kStopped && status.signal == SIGTRAP &&
@@ -74,7 +65,8 @@ CacheSource::CacheSource(Process& process, decoder::TraceConsumer& sink,
             .statistics = config.statistics.get()}},
       calls_{process, config.kept != nullptr,
              [this](const std::string& why) { cache::disable(process_, *sums_, why); }},
-      write_guard_{process} {}
+      write_guard_{process},
+      misses_{process, part_, stepper_, counts_, measures_ ? &sums_->serving : nullptr} {}
 
 CacheSource::~CacheSource() {
   if (auto& logger = log::ptrace(); logger.writes(log::Level::kDebug)) {
@@ -168,12 +160,12 @@ bool CacheSource::enter(Thread& thread) {
     return false;
   }
   // The kernel has cleared the name of a sequence where it laid down a handler's frame.
-  if (!stands_at_handler(thread)) look_for_sections(part_.space(), stepper_, thread);
+  if (!stands_at_handler(thread)) misses_.look_for_sections(thread);
   TrapGuard::learn_ignored(thread);
   const auto translation = part_.space().code().translation(before->pc());
   if (const auto* reason = std::get_if<UntranslatableReason>(&translation)) {
     counts_.note_untranslatable(*reason);
-    want_room_for(part_.space(), *reason);
+    misses_.note_untranslated(*reason);
     return false;
   }
   const auto mask = request::read_signal_mask(thread.tid());
@@ -493,30 +485,17 @@ Result<void> CacheSource::leave(Thread& thread) {
   return thread.set_user_regs(native.regs);
 }
 
-cache::MissAnswer CacheSource::find_next(Thread& thread, TraceeAddr log) {
-  if (!part_.space().is_open() || !cache::everybody_recorded(process_) || !part_.space().refresh())
-    return {};
-  // A thread inside a section does not ask: it stops (DispatchStub).
-  if (thread.stopped()) look_for_sections(part_.space(), stepper_, thread);
-  const cache::MissAnswer found = cache::answer_miss(process_, part_.space(), part_.memory(), log);
-  if (found.why) want_room_for(part_.space(), *found.why);
-  return found;
-}
-
 StopVerdict CacheSource::miss(Thread& thread) {
   const StatisticsTimer timer{measures_ ? &sums_->serving : nullptr};
   const TraceeAddr log{part_.memory().read(Slot::kLog)};
-  const cache::MissAnswer found = find_next(thread, log);
+  const cache::MissAnswer found = misses_.find_next(thread, log);
   counts_.note_miss(log, found.why);
   const auto regs = thread.user_regs();
   if (!found.next || !regs) return missed(thread, found);
   if (!thread.set_user_regs(cache::registers_after_miss(*regs, part_.memory(), log, *found.next))) {
     return StopVerdict::kReport;
   }
-  // A thread that misses often misses again soon.
-  may_ask_ = stepper_.rseq_area_known();
-  part_.memory().write(Slot::kRseqArea, stepper_.rseq_area(thread).value_or(TraceeAddr{}).value());
-  part_.memory().write(Slot::kServed, may_ask_ ? 1 : 0);
+  misses_.let_ask(thread);
   (void)thread.run(RunRequest::kContinue, 0);
   return StopVerdict::kResumed;
 }
@@ -536,30 +515,11 @@ StopVerdict CacheSource::missed(Thread& thread, const cache::MissAnswer& found) 
   return StopVerdict::kResumed;
 }
 
-bool CacheSource::serve(Thread& thread) {
-  if (!may_ask_ || !part_.inside() || !part_.memory().take_request()) return false;
-  const StatisticsTimer timer{measures_ ? &sums_->serving : nullptr};
-  const TraceeAddr log{part_.memory().read(Slot::kLog)};
-  const cache::MissAnswer found = find_next(thread, log);
-  if (found.next) {
-    counts_.note_miss(log, found.why);
-    part_.memory().answer(*found.next);
-  } else {
-    part_.memory().refuse();  // it then stops, for the same reason
-  }
-  return true;
-}
-
 Result<std::size_t> CacheSource::translate_ahead(Thread& thread, std::uint64_t most_bytes) {
   if (process_.isa() != arch::Isa::kAmd64 || !set_up(thread)) {
     return fail(TraceErrc::kUnsupported, "translate ahead");
   }
   return part_.space().translate_ahead(most_bytes);
-}
-
-void CacheSource::let_wait() {
-  may_ask_ = false;
-  if (part_) part_.memory().write(Slot::kServed, 0);
 }
 
 bool CacheSource::return_from_handler(Thread& thread) {

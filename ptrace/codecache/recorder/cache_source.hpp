@@ -20,6 +20,7 @@
 #include "ptrace/codecache/recorder/call_interceptor.hpp"
 #include "ptrace/codecache/recorder/code_write_guard.hpp"
 #include "ptrace/codecache/recorder/handler_return.hpp"
+#include "ptrace/codecache/recorder/miss_service.hpp"
 #include "ptrace/codecache/recorder/misses.hpp"
 #include "ptrace/codecache/recorder/thread_log.hpp"
 #include "ptrace/codecache/recorder/thread_part.hpp"
@@ -50,9 +51,9 @@ class CacheSource final : public BranchSource, private StepperUser {
   Result<void> resume(Thread& thread, const SourceResume& how) override;
   StopVerdict on_stop(Thread& thread, const WaitStatus& status) override;
   [[nodiscard]] pid_t trace_request() const override { return calls_.trace_request(); }
-  [[nodiscard]] bool may_ask() const override { return may_ask_; }
-  bool serve(Thread& thread) override;
-  void let_wait() override;
+  [[nodiscard]] bool may_ask() const override { return misses_.may_ask(); }
+  bool serve(Thread& thread) override { return misses_.serve(thread); }
+  void let_wait() override { misses_.let_wait(); }
   [[nodiscard]] std::optional<SignalSlice::Clock::time_point> stop_due() const override;
   [[nodiscard]] std::uint64_t held_signals() const override;
   void on_pc_written(TraceeAddr from, TraceeAddr to) override { stepper_.pc_written(from, to); }
@@ -106,9 +107,6 @@ class CacheSource final : public BranchSource, private StepperUser {
   StopVerdict miss(Thread& thread);
   /// Call after a miss that leads nowhere: the thread leaves translated code.
   StopVerdict missed(Thread& thread, const cache::MissAnswer& found);
-  /// Finds where the thread goes on after a miss; neither a place nor a reason if translated code
-  /// must be left anyhow.
-  cache::MissAnswer find_next(Thread& thread, TraceeAddr log);
   /// Handles a full log.
   bool guard_hit(Thread& thread);
   /// Handles a stop because the memory for values is full; returns false for other stops.
@@ -128,7 +126,6 @@ class CacheSource final : public BranchSource, private StepperUser {
   Stepper stepper_;
   cache::ThreadPart part_;
   cache::ThreadLog log_;
-  bool may_ask_ = false;
   cache::CallInterceptor calls_;
   cache::CodeWriteGuard write_guard_;
   cache::HandlerReturn handler_return_;
@@ -136,6 +133,7 @@ class CacheSource final : public BranchSource, private StepperUser {
   bool at_insn_ = false;  ///< leave() found the thread before an instruction.
   std::string why_stepping_;
   cache::CacheCounts counts_;
+  cache::MissService misses_;
 };
 
 }  // namespace backtrail::tracee
