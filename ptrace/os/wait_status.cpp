@@ -96,6 +96,10 @@ std::string WaitStatus::describe() const {
   return "unknown";
 }
 
+int event_code(int event) {
+  return SIGTRAP | event << 8;
+}
+
 std::string signal_name(int signal) {
   // Names follow the kernel's numbers; the C library reserves some of the first real-time signals.
   constexpr int kFirstRealtime = 32;

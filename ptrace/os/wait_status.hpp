@@ -49,6 +49,10 @@ struct WaitStatus {
   [[nodiscard]] std::string describe() const;
 };
 
+/// Returns what PTRACE_GETSIGINFO has in si_code, and waitid(2) in si_status, at the stop for a
+/// PTRACE_EVENT_* (ptrace(2)).
+[[nodiscard]] int event_code(int event);
+
 /// "SIGSEGV"; "SIG34" for real-time signals (as gdb counts them); or "signal 99".
 [[nodiscard]] std::string signal_name(int signal);
 

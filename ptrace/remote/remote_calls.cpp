@@ -45,9 +45,6 @@ constexpr std::chrono::milliseconds kLongNap{5};
 constexpr std::size_t kSearchBytes = 256UL * 1024;
 /// si_code of a stop at a system call's end, with PTRACE_O_TRACESYSGOOD (ptrace(2)).
 constexpr int kSyscallStop = SIGTRAP | 0x80;
-/// si_status of PTRACE_EVENT_EXIT and PTRACE_EVENT_EXEC (waitid(2)).
-constexpr int kExitStop = SIGTRAP | PTRACE_EVENT_EXIT << 8;
-constexpr int kExecStop = SIGTRAP | PTRACE_EVENT_EXEC << 8;
 
 std::optional<TraceeAddr> find_in(Process& process, const MapEntry& map) {
   std::vector<std::uint8_t> bytes(std::min<std::size_t>(map.end - map.start, kSearchBytes));
@@ -177,7 +174,9 @@ Result<WaitStatus> next_stop(pid_t tid) {
     if (done != 0) return fail(TraceErrc::kTraceeGone, "waitid", static_cast<std::uint64_t>(tid));
     if (info.si_pid == tid) {
       const bool stops = info.si_code == CLD_TRAPPED || info.si_code == CLD_STOPPED;
-      if (!stops || info.si_status == kExitStop || info.si_status == kExecStop) {
+      const bool ends = info.si_status == event_code(PTRACE_EVENT_EXIT) ||
+                        info.si_status == event_code(PTRACE_EVENT_EXEC);
+      if (!stops || ends) {
         return fail(TraceErrc::kTraceeGone, "remote call", static_cast<std::uint64_t>(tid));
       }
       int raw = 0;

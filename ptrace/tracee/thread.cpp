@@ -7,6 +7,7 @@
 
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "arch/base/log.hpp"
@@ -29,8 +30,12 @@ constexpr std::int64_t kErestartNoIntr = -513;
 constexpr std::int64_t kErestartNoHand = -514;
 constexpr std::int64_t kErestartRestartBlock = -516;
 
-/// si_code at a PTRACE_EVENT_EXEC (ptrace(2)).
-constexpr int kExecStop = SIGTRAP | PTRACE_EVENT_EXEC << 8;
+/// Returns true if the thread has a wait status that nobody has taken.
+bool has_news(pid_t tid) {
+  siginfo_t info{};
+  const int which = WSTOPPED | WEXITED | WNOHANG | WNOWAIT | __WALL;
+  return ::waitid(P_PID, static_cast<id_t>(tid), &info, which) == 0 && info.si_pid == tid;
+}
 
 /// Returns true for stops in the middle of a call: fork, clone, exec and the end of a vfork.
 bool is_inside_syscall(const WaitStatus& status) {
@@ -204,13 +209,26 @@ Result<TraceeAddr> Thread::next_pc() {
 }
 
 bool Thread::is_gone() const {
-  const auto pc = request::peek_user_reg(tid_, arch::cpu::UserReg::kRip);
-  return !pc && pc.error().is(TraceErrc::kTraceeGone);
+  const auto info = request::read_siginfo(tid_);
+  if (!info) return info.error().is(TraceErrc::kTraceeGone);
+  const bool exits = info->si_code == event_code(PTRACE_EVENT_EXIT);
+  if (!exits || status_.is_event(PTRACE_EVENT_EXIT)) return false;
+  // A program can queue a SIGTRAP of that code for itself, but that stop's status has been taken.
+  return has_news(tid_);
+}
+
+void Thread::note_gone() {
+  process_.forget_insn_bytes();
+  set_state(State::kRunning);
+  regs_.reset();
+  cause_.reset();
+  debug_status_.reset();
 }
 
 bool Thread::is_replaced() const {
   const auto info = request::read_siginfo(tid_);
-  return info && info->si_code == kExecStop && !status_.is_event(PTRACE_EVENT_EXEC);
+  return info && info->si_code == event_code(PTRACE_EVENT_EXEC) &&
+         !status_.is_event(PTRACE_EVENT_EXEC);
 }
 
 bool Thread::fault_pending() const {
@@ -279,13 +297,9 @@ Result<void> Thread::run(RunRequest what, int signal) {
       break;
   }
   // A thread that is gone is as good as running: its exit status is on its way.
-  process_.forget_insn_bytes();
-  set_state(State::kRunning);
+  note_gone();
   last_run_ = what;
   trap_flag_.running();
-  regs_.reset();
-  cause_.reset();
-  debug_status_.reset();
   return done;
 }
 

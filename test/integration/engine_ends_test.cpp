@@ -6,9 +6,11 @@
 #include <functional>
 #include <set>
 #include <string>
+#include <thread>
 
 #include <sys/eventfd.h>
 #include <sys/ptrace.h>
+#include <sys/wait.h>
 
 #include <gtest/gtest.h>
 
@@ -41,6 +43,44 @@ bool has_ended(pid_t pid) {
 bool kill_outside(Engine& engine, pid_t pid) {
   ::kill(pid, SIGKILL);
   return pump_until(engine, [&] { return !engine.untold_ends().empty(); });
+}
+
+/// Waits until the kernel has a wait status of the thread; leaves it there.
+bool has_news_in_time(pid_t tid) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes{1};
+  while (std::chrono::steady_clock::now() < deadline) {
+    siginfo_t info{};
+    const int which = WSTOPPED | WEXITED | WNOHANG | WNOWAIT | __WALL;
+    if (::waitid(P_PID, static_cast<id_t>(tid), &info, which) == 0 && info.si_pid == tid) {
+      return true;
+    }
+    std::this_thread::yield();
+  }
+  return false;
+}
+
+// Requests to the thread would be carried out at its PTRACE_EVENT_EXIT.
+TEST(EngineEnds, AThreadThatAnExecTakesOutOfItsStopIsGone) {
+  EngineDriver driver;
+  driver.engine.set_reported({.exec = true});
+  const pid_t pid = driver.launch("all_of_it_static", {"exec-thread", "100"});
+  const BreakpointSpec at_exec = software(symbol_of("all_of_it_static", "execve"));
+  ASSERT_TRUE(driver.engine.insert(pid, at_exec));
+  const auto event = driver.run();
+  ASSERT_TRUE(event);
+  ASSERT_EQ(event->kind, StopKind::kSoftwareBreakpoint);
+  Thread* leader = driver.engine.find(ThreadId{pid, pid});
+  ASSERT_NE(leader, nullptr);
+  EXPECT_TRUE(leader->stopped());
+  EXPECT_FALSE(leader->is_gone());
+  ASSERT_TRUE(driver.engine.remove(pid, at_exec));
+  driver.resume(event->thread, {});
+  ASSERT_TRUE(has_news_in_time(pid));
+  EXPECT_TRUE(leader->stopped());
+  EXPECT_TRUE(leader->is_gone());
+  const auto next = driver.await();
+  ASSERT_TRUE(next);
+  EXPECT_EQ(next->kind, StopKind::kExec);
 }
 
 TEST(EngineEnds, AProgramKilledWhileItIsStoppedIsThereUntilTheClientKnows) {
