@@ -102,6 +102,32 @@ AssertionError: no answer
 </system-out></testcase>
 </testsuite>
 """
+# A report of a binary of GoogleTest's, whose tests are counted.
+BINARY = """<testsuite name="all">
+<testcase name="unit_arch" status="fail"><failure message=""/>
+<system-out>Running main()
+[==========] Running 4 tests from 1 test suite.
+[ RUN      ] Bytes.Load
+[       OK ] Bytes.Load (0 ms)
+[ RUN      ] Bytes.Pext
+a_test.cpp:5: Skipped
+this CPU has no PEXT
+[  SKIPPED ] Bytes.Pext (0 ms)
+[ RUN      ] Bytes.Store
+a_test.cpp:9: Failure
+Expected: (a) &lt; (b)
+[  FAILED  ] Bytes.Store (1 ms)
+[ RUN      ] Bytes/Sizes.Fit/0
+[       OK ] Bytes/Sizes.Fit/0 (0 ms)
+[==========] 4 tests from 1 test suite ran. (1 ms total)
+[  PASSED  ] 2 tests.
+[  SKIPPED ] 1 test, listed below:
+[  SKIPPED ] Bytes.Pext
+[  FAILED  ] 1 test, listed below:
+[  FAILED  ] Bytes.Store
+</system-out></testcase>
+</testsuite>
+"""
 CTEST = RECORDS_ITSELF + """
 while [ $# != 0 ]; do
   [ "$1" != --output-junit ] || cp "$REPORT" "$2"
@@ -117,6 +143,8 @@ class Dev(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = folder.name
         shutil.copy(os.path.join(ROOT, "dev"), self.folder)
+        os.mkdir(os.path.join(self.folder, "test"))
+        shutil.copy(os.path.join(ROOT, "test", "ctest_report.py"), os.path.join(self.folder, "test"))
         self.environment = {"PATH": os.path.join(self.folder, "bin") + ":/usr/bin:/bin"}
         for name in ("calls", "offered", "installed"):
             self.environment[name.upper()] = os.path.join(self.folder, name)
@@ -211,6 +239,16 @@ skipped in part:
 
 2 passed, 0 failed, 3 skipped
 """)
+
+    def test_counts_the_tests_of_a_binary(self):
+        self.file("installed", DEBIAN_12 + FOR_PROGRAM_TESTS)
+        self.environment["REPORT"] = self.file("report.xml", BINARY)
+        os.makedirs(os.path.join(self.folder, "build", "release"))
+        self.program("bin/ctest", CTEST + "exit 8\n")
+        done, _ = self.dev("test")
+        self.assertIn("\nskipped:\n  Bytes.Pext: this CPU has no PEXT\n", done.stdout)
+        self.assertIn("\nfailed: unit_arch\n  a_test.cpp:9: Failure\n  Expected: (a) < (b)\n", done.stdout)
+        self.assertTrue(done.stdout.endswith("\n2 passed, 1 failed, 1 skipped\n"), done.stdout)
 
     def test_build_builds_everything(self):
         done, calls = self.dev("build")
