@@ -22,6 +22,9 @@ inline constexpr Slot kR8 = 8;
 
 using Bytes = std::vector<std::uint8_t>;
 
+inline const Bytes store_to_rdx{0x48, 0x89, 0x32};  // mov %rsi, (%rdx)
+inline const Bytes system_call{0x0f, 0x05};
+
 /// A stopped program with code at kCode, one data page and one stack page.
 class Program : public CodeReader, public EndState {
  public:

@@ -16,7 +16,6 @@ constexpr std::uint64_t kSavedR11 = kContext + 64;
 
 const Bytes nop{0x90};
 const Bytes mov_15_eax{0xb8, 0x0f, 0x00, 0x00, 0x00};
-const Bytes system_call{0x0f, 0x05};
 
 /// Runs rt_sigreturn, which goes to the next instruction but one.
 void return_from_handler(Program& p) {
