@@ -8,6 +8,10 @@ function(bt_one_text target group)
   # g++ takes the included files for headers, and their unnamed namespaces would differ between
   # headers' users.
   target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
+  # Collecting garbage takes g++ a tenth of its time for long texts, and frees a seventh of its
+  # memory.
+  target_compile_options(
+    ${target} PRIVATE "$<$<CXX_COMPILER_ID:GNU>:SHELL:--param ggc-min-heapsize=600000>")
 endfunction()
 
 # bt_united_sources(FOLDER OUT): "TARGET<tab>FILE" lines for the targets that FOLDER itself defines.
