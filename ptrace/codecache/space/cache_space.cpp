@@ -249,6 +249,7 @@ void CacheSpace::change_mappings(const MappingChange& change) {
 }
 
 void CacheSpace::learn_from_log(std::span<const std::uint32_t> log) {
+  code_.expect_long_run();
   const decoder::ExitTable& exits = *code_.exits();
   profile_.sample(log, [&](std::uint32_t exit, std::uint32_t next) -> std::optional<TraceeAddr> {
     const auto left = exits.find(exit);
