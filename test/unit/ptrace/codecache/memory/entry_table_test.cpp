@@ -39,7 +39,9 @@ TEST_F(EntryTableTest, BeginsSmall) {
   EXPECT_EQ(table_[size - 1], kMiss);
   EXPECT_EQ(table_.index(TraceeAddr{0x7fff'0001'2345}), 0x2345U & (size - 1));
   // Pages that nobody needs are not touched.
-  if (size < kTableEntries) EXPECT_EQ(first_[size], 0U);
+  if (size < kTableEntries) {
+    EXPECT_EQ(first_[size], 0U);
+  }
 }
 
 TEST_F(EntryTableTest, GrowsWithinItsFirstPart) {
