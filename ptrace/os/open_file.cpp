@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ptrace/os/open_file.hpp"
 
-#include <algorithm>
+#include <array>
 #include <charconv>
 #include <climits>
-#include <filesystem>
+#include <memory>
 #include <string_view>
 
+#include <dirent.h>
+#include <fcntl.h>
 #include <linux/magic.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
@@ -15,13 +17,36 @@
 #include <fmt/format.h>
 
 #include "ptrace/os/procfs.hpp"
+#include "ptrace/os/unique_fd.hpp"
 
 namespace backtrail::tracee {
 namespace {
 
-bool is_in_proc(const std::string& link) {
+/// Opens the folder of the links to what a task has open. Links are looked at from there, because
+/// the way to them through /proc takes several times as long.
+UniqueFd folder_of(pid_t tid) {
+  const std::string path = ProcFs{}.path(tid, "fd");
+  return UniqueFd{::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+}
+
+/// The mode of the link tells how the file is open (proc_pid_fd(5)). nullopt if there is no such
+/// descriptor.
+std::optional<bool> is_open_for_writing(int folder, const char* name) {
+  struct stat link {};
+  if (::fstatat(folder, name, &link, AT_SYMLINK_NOFOLLOW) != 0) return std::nullopt;
+  return (link.st_mode & S_IWUSR) != 0;
+}
+
+std::string target_of(int folder, const char* name) {
+  std::array<char, PATH_MAX> path;  // NOLINT: filled by the kernel
+  const ssize_t length = ::readlinkat(folder, name, path.data(), path.size());
+  return {path.data(), length > 0 ? static_cast<std::size_t>(length) : 0};
+}
+
+bool is_in_proc(int folder, const char* name) {
+  const UniqueFd file{::openat(folder, name, O_PATH | O_CLOEXEC)};
   struct statfs facts {};
-  return ::statfs(link.c_str(), &facts) == 0 && facts.f_type == PROC_SUPER_MAGIC;
+  return file && ::fstatfs(file.get(), &facts) == 0 && facts.f_type == PROC_SUPER_MAGIC;
 }
 
 /// Returns true if the file belongs to the server's own /proc, whose pids mean the same to the
@@ -42,40 +67,46 @@ std::optional<pid_t> id_in(std::string_view path) {
   return parsed.ec == std::errc{} && parsed.ptr == end ? std::optional{id} : std::nullopt;
 }
 
-}  // namespace
-
-std::optional<OpenFile> open_file(pid_t tid, int fd) {
-  const std::string link = ProcFs{}.path(tid, fmt::format("fd/{}", fd));
-  struct stat itself {};
-  if (::lstat(link.c_str(), &itself) != 0) return std::nullopt;
+/// Returns what a descriptor refers to. Only regular files get a path.
+OpenFile describe(int folder, const char* name) {
   OpenFile file;
-  // The mode of the link tells how the file is open (proc_pid_fd(5)).
-  file.writes = (itself.st_mode & S_IWUSR) != 0;
-  std::string path(PATH_MAX, '\0');
-  const ssize_t length = ::readlink(link.c_str(), path.data(), path.size());
-  path.resize(length > 0 ? static_cast<std::size_t>(length) : 0);
   struct stat facts {};
-  if (::stat(link.c_str(), &facts) != 0) return file;
+  if (::fstatat(folder, name, &facts, 0) != 0) return file;
   file.is_regular = S_ISREG(facts.st_mode);
   file.inode = facts.st_ino;
-  file.path = std::move(path);
-  if (!file.path.ends_with("/mem") || !file.is_regular || !is_in_proc(link)) return file;
+  if (!file.is_regular) return file;
+  file.path = target_of(folder, name);
+  if (!file.path.ends_with("/mem") || !is_in_proc(folder, name)) return file;
   file.is_memory = true;
   if (is_our_proc(facts)) file.memory_of = id_in(file.path);
   return file;
 }
 
+}  // namespace
+
+std::optional<OpenFile> open_file(pid_t tid, int fd) {
+  const UniqueFd folder = folder_of(tid);
+  const std::string name = std::to_string(fd);
+  const auto writes = is_open_for_writing(folder.get(), name.c_str());
+  if (!folder || !writes) return std::nullopt;
+  OpenFile file = describe(folder.get(), name.c_str());
+  file.writes = *writes;
+  return file;
+}
+
 std::vector<OpenFile> files_open_for_writing(pid_t tid) {
   std::vector<OpenFile> files;
-  std::error_code error;
-  std::filesystem::directory_iterator each{ProcFs{}.path(tid, "fd"), error};
-  for (; !error && each != std::filesystem::directory_iterator{}; each.increment(error)) {
-    const std::string name = each->path().filename().string();
-    int fd = 0;
-    if (std::from_chars(name.data(), name.data() + name.size(), fd).ec != std::errc{}) continue;
-    struct stat itself {};
-    if (::lstat(each->path().c_str(), &itself) != 0 || (itself.st_mode & S_IWUSR) == 0) continue;
-    if (auto file = open_file(tid, fd); file && file->is_regular) files.push_back(std::move(*file));
+  UniqueFd opened = folder_of(tid);
+  if (!opened) return files;
+  const std::unique_ptr<DIR, int (*)(DIR*)> list{::fdopendir(opened.get()), ::closedir};
+  if (!list) return files;
+  const int folder = opened.release();
+  while (const dirent* each = ::readdir(list.get())) {  // NOLINT(concurrency-mt-unsafe)
+    const char* name = each->d_name;
+    if (name[0] == '.' || !is_open_for_writing(folder, name).value_or(false)) continue;
+    OpenFile file = describe(folder, name);
+    file.writes = true;
+    if (file.is_regular) files.push_back(std::move(file));
   }
   return files;
 }

@@ -10,13 +10,10 @@
 namespace backtrail::tracee {
 namespace {
 
-/// Built once, because a program may fork often: the description takes longer than a fork, and
-/// under a hypervisor each CPUID instruction is slow.
-const arch::cpu::GdbRegisterSet& register_set_of(arch::Isa isa) {
+/// Under a hypervisor each CPUID instruction is slow.
+const arch::x86::XsaveLayout& layout_of_host() {
   static const arch::x86::XsaveLayout layout = arch::x86::host_xsave_layout();
-  static const arch::cpu::GdbRegisterSet amd64{arch::Isa::kAmd64, layout};
-  static const arch::cpu::GdbRegisterSet i386{arch::Isa::kI386, layout};
-  return isa == arch::Isa::kAmd64 ? amd64 : i386;
+  return layout;
 }
 
 }  // namespace
@@ -46,8 +43,18 @@ Result<void> Process::identify(pid_t tid) {
     BT_TRY(const std::uint64_t cs, request::peek_user_reg(tid, arch::cpu::UserReg::kCs));
     view_.set_isa(isa_from_code_segment(cs).value_or(arch::Isa::kAmd64));
   }
-  register_set_ = std::make_unique<arch::cpu::GdbRegisterSet>(register_set_of(isa()));
   return {};
+}
+
+// Built when somebody asks, and once: the description takes longer than a fork, and where no gdb
+// is, nobody reads it.
+const arch::cpu::GdbRegisterSet& Process::register_set() const {
+  if (isa() == arch::Isa::kI386) {
+    static const arch::cpu::GdbRegisterSet i386{arch::Isa::kI386, layout_of_host()};
+    return i386;
+  }
+  static const arch::cpu::GdbRegisterSet amd64{arch::Isa::kAmd64, layout_of_host()};
+  return amd64;
 }
 
 Result<void> Process::write_memory(TraceeAddr address, std::span<const std::uint8_t> data) {

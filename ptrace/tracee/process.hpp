@@ -91,7 +91,8 @@ class Process final : public decoder::CodeReader {
 
   [[nodiscard]] BreakpointTable& breakpoints() { return view_.breakpoints(); }
   [[nodiscard]] decoder::InsnCache& insns() { return view_.insns(); }
-  [[nodiscard]] const arch::cpu::GdbRegisterSet& register_set() const { return *register_set_; }
+  /// Returns what gdb is told of the registers; one description serves all processes of an ISA.
+  [[nodiscard]] const arch::cpu::GdbRegisterSet& register_set() const;
 
   /// Errors as DebugRegisters::insert().
   Result<void> insert_debug(TraceeAddr address, std::uint64_t length,
@@ -170,7 +171,6 @@ class Process final : public decoder::CodeReader {
     std::uint64_t generation = 0;
   };
   Debug debug_;
-  std::unique_ptr<arch::cpu::GdbRegisterSet> register_set_;
   int not_stopped_ = 0;  ///< Number of threads. They count themselves, so they must end first.
   std::vector<std::unique_ptr<Thread>> threads_;
   std::size_t threads_ever_ = 0;

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include <malloc.h>
 #include <sys/resource.h>
 
 #include <fmt/format.h>
@@ -52,6 +53,14 @@ std::string command_of(const tracee::LaunchSpec& spec) {
   std::string text = spec.program;
   for (const std::string& word : spec.arguments) text += " " + word;
   return text;
+}
+
+/// Keeps memory that the end of one process frees for the next one: to give it back and to get it
+/// again costs a page fault for each page.
+void keep_freed_memory() {
+  constexpr int kMiB = 1 << 20;
+  (void)::mallopt(M_TRIM_THRESHOLD, 8 * kMiB);
+  (void)::mallopt(M_MMAP_THRESHOLD, 2 * kMiB);
 }
 
 void warn(const std::string& text) {
@@ -142,6 +151,7 @@ int run_without(const Error& why, const RecordOptions& options) {
 }  // namespace
 
 int run_record(const RecordOptions& options) {
+  keep_freed_memory();
   if (const auto configured = log::configure(options.log); !configured) {
     fmt::print(stderr, "backtrail: {}\n", wrong_log_levels(options.log));
     return 1;

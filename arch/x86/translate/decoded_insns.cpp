@@ -13,8 +13,8 @@ constexpr std::size_t kSlotBits = 9;
 }  // namespace
 
 SourceInsn DecodedInsns::decode(TraceeAddr pc, std::span<const std::uint8_t> bytes) {
-  SourceInsn common;
-  if (quick_decode(pc, bytes, common)) return common;
+  SourceInsn insn;
+  if (quick_decode(pc, bytes, insn)) return insn;
   if (slots_.empty()) slots_.resize(std::size_t{1} << kSlotBits);
   const std::uint64_t at = pc.value() ^ pc.value() >> kSlotBits;
   SourceInsn& slot = slots_[at & (slots_.size() - 1)];
@@ -22,7 +22,8 @@ SourceInsn DecodedInsns::decode(TraceeAddr pc, std::span<const std::uint8_t> byt
   const bool is_known = slot.pc == pc && !known.empty() && known.size() <= bytes.size() &&
                         std::equal(known.begin(), known.end(), bytes.begin());
   if (!is_known) slot = decode_source(pc, bytes);
-  return slot;
+  insn = slot;
+  return insn;
 }
 
 }  // namespace backtrail::arch::x86::translate

@@ -41,6 +41,9 @@ static_assert(CacheMemory::kMappedBytes + kMaxThreads / kThreadsAtOnce * kThread
 constexpr std::uint64_t kBigPageBytes = 2ULL << 20;
 /// The rest of a program's cached code gets a large page of its own from this size on.
 constexpr std::uint64_t kWorthABigPage = kBigPageBytes / 3;
+/// The first large page, which begins with the table, is worth it if this much of it is used: it
+/// takes longer than a short process needs for all of its small pages.
+constexpr std::uint64_t kWorthTheFirst = kBigPageBytes / 2;
 constexpr int kCollapse = 25;  // MADV_COLLAPSE, Linux 6.1
 /// Number of guard pages made at once: kGuardGrowth times the existing ones, but at most
 /// kMostGuards.
@@ -140,7 +143,7 @@ std::span<const std::uint32_t> ThreadMemory::written(std::size_t known) const {
 
 void CacheMemory::fill_code(std::span<const std::uint8_t> code) {
   const std::uint64_t end = kTableBytes + code.size();
-  while (settled_ + kWorthABigPage <= end && settle_next()) {
+  while ((settled_ == 0 ? kWorthTheFirst : settled_ + kWorthABigPage) <= end && settle_next()) {
   }
   populate_pages({host_ + kTableBytes, code.size()});
   std::copy(code.begin(), code.end(), host_code().begin());
@@ -150,6 +153,10 @@ void CacheMemory::settle_code(std::uint64_t end) {
   while (settled_ + kBigPageBytes <= kTableBytes + end) {
     if (!settle_next()) settled_ += kBigPageBytes;
   }
+}
+
+void CacheMemory::settle_first() {
+  if (settled_ == 0) (void)settle_next();
 }
 
 bool CacheMemory::settle_next() {
@@ -165,8 +172,7 @@ bool CacheMemory::make_big_page(std::uint64_t begin) {
 }
 
 void CacheMemory::fill_table(TraceeAddr target) {
-  (void)settle_next();
-  populate_pages({host_, kTableBytes});
+  populate_pages({host_, EntryTable::first_size() * sizeof(std::uint64_t)});
   entries_.fill(target);
 }
 

@@ -144,6 +144,7 @@ class CacheMemory : public CodeMemory {
   }
   void fill_code(std::span<const std::uint8_t> code) override;
   void settle_code(std::uint64_t end) override;
+  void settle_first() override;
   void fill_table(TraceeAddr target) override;
   [[nodiscard]] EntryTable& entries() override { return entries_; }
 

@@ -12,7 +12,7 @@
 
 namespace backtrail::tracee::cache {
 
-/// The look-up table as it is at first.
+/// The part of the look-up table that shares a mapping with the code.
 inline constexpr std::uint64_t kFirstTableBytes = 8 * arch::cpu::translate::kTableEntries;
 /// The first table and the policy that tells which system calls matter.
 inline constexpr std::uint64_t kTableBytes =
@@ -51,6 +51,9 @@ class CodeMemory {
   /// Tells that the code before this offset is there to stay, so that it may get big pages, which
   /// processors keep track of many fewer of. Without effect where the kernel has none.
   virtual void settle_code(std::uint64_t end) = 0;
+  /// Tells that the program runs for longer: the code that there is may get a big page before it
+  /// fills one.
+  virtual void settle_first() = 0;
 
   /// Whether an address is in the code.
   [[nodiscard]] bool has_code(TraceeAddr address) const {

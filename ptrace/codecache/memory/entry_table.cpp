@@ -14,16 +14,27 @@ namespace translate = arch::cpu::translate;
 constexpr std::size_t kGrowth = 4;
 /// At most this many of eight places are in use.
 constexpr std::size_t kMostOfEight = 3;
+/// Places at first, where the CPU can use a part of the table. To fill kTableEntries takes as long
+/// as a tenth of a short process.
+constexpr std::size_t kFewEntries = 4096;
+
+bool can_change_size() {
+  return translate::faster_table_index() == translate::TableIndex::kMasked;
+}
 
 }  // namespace
 
 std::size_t EntryTable::size_for(std::size_t ib_entries) {
-  std::size_t entries = translate::kTableEntries;
-  if (translate::faster_table_index() != translate::TableIndex::kMasked) return entries;
+  std::size_t entries = first_size();
+  if (!can_change_size()) return entries;
   while (8 * ib_entries > kMostOfEight * entries && entries < translate::kMostTableEntries) {
     entries *= kGrowth;
   }
   return entries;
+}
+
+std::size_t EntryTable::first_size() {
+  return can_change_size() ? kFewEntries : translate::kTableEntries;
 }
 
 std::uint64_t* EntryTable::at(std::size_t index) const {
@@ -41,13 +52,13 @@ void EntryTable::store(std::size_t index, TraceeAddr target) {
 }
 
 void EntryTable::fill(TraceeAddr target) {
-  if (size_ == 0) set_size(translate::kTableEntries);
+  if (size_ == 0) set_size(first_size());
   for (std::size_t i = 0; i < size_; ++i) store(i, target);
 }
 
 void EntryTable::replace(std::span<const std::uint64_t> entries) {
   BT_CHECK(entries.size() >= size_ && entries.size() <= translate::kMostTableEntries);
-  if (entries.size() > size_) {
+  if (entries.size() > translate::kTableEntries && entries.size() > size_) {
     populate_pages({more_, (entries.size() - translate::kTableEntries) * sizeof entries[0]});
   }
   for (std::size_t i = 0; i < entries.size(); ++i) store(i, TraceeAddr{entries[i]});

@@ -30,9 +30,11 @@ class EntryTable {
   [[nodiscard]] TraceeAddr operator[](std::size_t index) const;
   /// Stores a target; the program sees it at once.
   void store(std::size_t index, TraceeAddr target);
-  /// Sets every place of the table to `target`.
+  /// Returns the table size at first. Most processes are short and have few entries.
+  [[nodiscard]] static std::size_t first_size();
+  /// Sets every place of the table to `target`; the first time there are first_size() of them.
   void fill(TraceeAddr target);
-  /// Replaces the table by one of size_for() places, which is at least size(). Threads that look
+  /// Replaces the table by one of at least size() places, a power of two. Threads that look
   /// meanwhile find the old target, the new one, or that of another address.
   void replace(std::span<const std::uint64_t> entries);
 

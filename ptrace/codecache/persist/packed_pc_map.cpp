@@ -48,6 +48,8 @@ PcMapEntry next_entry(PackedReader& from, PcMapEntry map_entry) {
 
 void pack_pc_map(std::span<const PcMapEntry> pc_map, TraceeAddr start,
                  std::vector<std::uint8_t>& out) {
+  // Most entries take two bytes.
+  out.reserve(out.size() + 3 * pc_map.size());
   PcMapEntry last{.pc = start};
   for (const PcMapEntry& map_entry : pc_map) {
     const std::uint32_t distance = map_entry.offset - last.offset;

@@ -6,7 +6,7 @@
 namespace backtrail::tracee::cache {
 namespace {
 
-constexpr std::size_t kMostPages = 256;
+constexpr std::size_t kMostPages = 1024;
 
 }  // namespace
 

@@ -89,12 +89,18 @@ ExecutableMap ExecutableMap::from(const std::vector<MapEntry>& maps, TraceeAddr 
 }
 
 const ExecutableMap::Range* ExecutableMap::find(TraceeAddr address) const {
+  // One function follows the other: most addresses are near the last one.
+  if (last_ < ranges_.size() && ranges_[last_].begin <= address && address < ranges_[last_].end) {
+    return &ranges_[last_];
+  }
   const auto after =
       std::upper_bound(ranges_.begin(), ranges_.end(), address,
                        [](TraceeAddr value, const Range& range) { return value < range.begin; });
   if (after == ranges_.begin()) return nullptr;
   const Range& range = *std::prev(after);
-  return address < range.end ? &range : nullptr;
+  if (address >= range.end) return nullptr;
+  last_ = static_cast<std::size_t>(&range - ranges_.data());
+  return &range;
 }
 
 bool ExecutableMap::overlaps(TraceeAddr begin, TraceeAddr end) const {

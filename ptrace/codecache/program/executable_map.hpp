@@ -61,7 +61,8 @@ class ExecutableMap {
   }
 
  private:
-  std::vector<Range> ranges_;  ///< Ascending.
+  std::vector<Range> ranges_;     ///< Ascending.
+  mutable std::size_t last_ = 0;  ///< Index of the range found last.
   std::vector<std::pair<TraceeAddr, TraceeAddr>> everything_;
 };
 

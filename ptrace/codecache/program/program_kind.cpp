@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ptrace/codecache/program/program_kind.hpp"
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -14,6 +15,8 @@ using ElfHandle = std::unique_ptr<Elf, decltype(&elf_end)>;
 
 /// No real program has a longer table.
 constexpr std::size_t kMostEntries = 4096;
+/// No library's name is longer. A program's table of names may have megabytes.
+constexpr std::uint64_t kMostNameBytes = 4096;
 
 class Program {
  public:
@@ -79,7 +82,7 @@ class Program {
   }
   /// Returns the text up to its NUL.
   [[nodiscard]] std::string text(std::uint64_t offset, std::uint64_t most) const {
-    const Elf_Data* data = chunk(offset, most, ELF_T_BYTE);
+    const Elf_Data* data = chunk(offset, std::min(most, kMostNameBytes), ELF_T_BYTE);
     if (data == nullptr) return {};
     const std::string all{static_cast<const char*>(data->d_buf), data->d_size};
     return all.substr(0, all.find('\0'));

@@ -35,6 +35,7 @@ constexpr std::uint64_t kFirstAddress = 65536;
 constexpr TraceeAddr kEndOfMemory{1ULL << 57};
 
 bool is_code_breakpoint(const arch::cpu::DebugRegisters& registers, TraceeAddr address) {
+  if (registers.control() == 0) return false;
   for (unsigned slot = 0; slot < arch::cpu::DebugRegisters::kSlots; ++slot) {
     const bool enabled = (registers.control() >> (2 * slot) & 3) != 0;
     const bool executes = (registers.control() >> (16 + 4 * slot) & 3) == 0;
@@ -191,6 +192,7 @@ translate::UntranslatableReason CacheSpace::left_to_cpu(TraceeAddr address) cons
            is_code_breakpoint(process.debug_registers(), address);
   };
   const bool stops_guest =
+      !guests_.empty() &&
       std::any_of(guests_.begin(), guests_.end(), [&](Process* guest) { return stops(*guest); });
   return stops(process_) || stops_guest ? translate::UntranslatableReason::kBreakpoint
                                         : translate::UntranslatableReason::kNone;
@@ -219,7 +221,10 @@ void CacheSpace::stop_at_breakpoints_of(Process& guest) {
 }
 
 void CacheSpace::look_for_section(TraceeAddr descriptor) {
-  if (descriptor.value() % kSectionAlignment != 0 || descriptor.value() < kFirstAddress) return;
+  if (descriptor.value() % kSectionAlignment != 0 || descriptor.value() < kFirstAddress ||
+      descriptor >= kEndOfMemory) {
+    return;
+  }
   if (const auto* found = process_.restartable.learn(process_, descriptor)) leave_section(*found);
 }
 
@@ -244,6 +249,7 @@ void CacheSpace::change_mappings(const MappingChange& change) {
 }
 
 void CacheSpace::learn_from_log(std::span<const std::uint32_t> log) {
+  code_.expect_long_run();
   const decoder::ExitTable& exits = *code_.exits();
   profile_.sample(log, [&](std::uint32_t exit, std::uint32_t next) -> std::optional<TraceeAddr> {
     const auto left = exits.find(exit);

@@ -361,6 +361,11 @@ bool CodeCache::is_hot_and_plain(std::uint32_t logged, const std::vector<SeenExi
   return times >= kHot;
 }
 
+void CodeCache::expect_long_run() {
+  memory_.settle_first();
+  indirect_.widen();
+}
+
 bool CodeCache::retranslate_by_profile(const ExitProfile& profile) {
   maker_.end_plain();
   std::unordered_map<std::uint32_t, std::vector<SeenExit>> by_block;

@@ -120,6 +120,9 @@ class CodeCache {
   /// Drops the translations that contain this address; superblocks end before it from now on.
   void split_at(TraceeAddr address);
 
+  /// Tells that the program runs for longer than most: gives the code and its look-up table the
+  /// memory by which they are fastest, which takes too long for short programs.
+  void expect_long_run();
   /// Retranslates superblocks that do not follow the way of most executions. Returns true if there
   /// were any.
   bool retranslate_by_profile(const ExitProfile& profile);

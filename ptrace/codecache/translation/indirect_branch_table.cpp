@@ -73,7 +73,14 @@ void IndirectBranchTable::close(TraceeAddr start, std::uint64_t entry) {
 }
 
 void IndirectBranchTable::make_fit(std::size_t entries) {
-  const std::size_t size = EntryTable::size_for(entries);
+  grow_to(EntryTable::size_for(entries));
+}
+
+void IndirectBranchTable::widen() {
+  grow_to(translate::kTableEntries);
+}
+
+void IndirectBranchTable::grow_to(std::size_t size) {
   if (size <= table_.size()) return;
   std::vector<std::pair<TraceeAddr, std::uint64_t>> all;
   for (std::size_t i = 0; i < table_.size(); ++i) {

@@ -51,10 +51,14 @@ class IndirectBranchTable {
   void close(TraceeAddr start, std::uint64_t entry);
   /// Enlarges the table if it is too small for this number of entries.
   void make_fit(std::size_t entries);
+  /// Enlarges the table to kTableEntries places or more: chains are then short whatever the
+  /// entries' addresses are.
+  void widen();
   /// Empties the table. No thread may be in an entry or get into one.
   void clear();
 
  private:
+  void grow_to(std::size_t size);
   [[nodiscard]] TraceeAddr next(std::uint64_t entry) const;
   /// Makes an entry lead to `target` for branches that do not match.
   void set_next(std::uint64_t entry, TraceeAddr target);

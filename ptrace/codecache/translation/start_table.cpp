@@ -9,8 +9,9 @@ namespace backtrail::tracee::cache {
 namespace {
 
 constexpr std::size_t kFirstSlots = 1024;
-/// Most slots in use, of every four; the table grows before there are more.
-constexpr std::size_t kMostOfFour = 3;
+/// Most slots in use, of every four; the table grows before there are more. Nearly every look-up is
+/// in vain, and has to reach a free slot.
+constexpr std::size_t kMostOfFour = 2;
 
 /// Returns a hash that maps each 64 bytes of code to the four slots of one cache line.
 std::size_t hash(TraceeAddr start) {

@@ -32,16 +32,36 @@ class EntryTableTest : public testing::Test {
 };
 
 TEST_F(EntryTableTest, BeginsSmall) {
-  EXPECT_EQ(table_.size(), kTableEntries);
-  EXPECT_EQ(mask_, kTableEntries - 1);
+  const std::size_t size = EntryTable::first_size();
+  EXPECT_EQ(table_.size(), size);
+  EXPECT_EQ(mask_, size - 1);
   EXPECT_EQ(table_[0], kMiss);
-  EXPECT_EQ(table_[kTableEntries - 1], kMiss);
-  EXPECT_EQ(table_.index(TraceeAddr{0x7fff'0001'2345}), 0x2345U);
+  EXPECT_EQ(table_[size - 1], kMiss);
+  EXPECT_EQ(table_.index(TraceeAddr{0x7fff'0001'2345}), 0x2345U & (size - 1));
+  // Pages that nobody needs are not touched.
+  if (size < kTableEntries) {
+    EXPECT_EQ(first_[size], 0U);
+  }
+}
+
+TEST_F(EntryTableTest, GrowsWithinItsFirstPart) {
+  if (faster_table_index() != TableIndex::kMasked) {
+    GTEST_SKIP() << "this CPU has no PEXT, or a slow one";
+  }
+  const std::size_t size = 4 * EntryTable::first_size();
+  ASSERT_LE(size, kTableEntries);
+  std::vector<std::uint64_t> entries(size, kMiss.value());
+  entries.back() = 0x7000;
+  table_.replace(entries);
+  EXPECT_EQ(mask_, size - 1);
+  EXPECT_EQ(table_[size - 1], TraceeAddr{0x7000});
+  EXPECT_EQ(first_[size - 1], 0x7000U);
+  EXPECT_EQ(more_[0], 0U);
 }
 
 TEST_F(EntryTableTest, HasMoreEntriesThanPads) {
-  EXPECT_EQ(EntryTable::size_for(0), kTableEntries);
-  EXPECT_EQ(EntryTable::size_for(kTableEntries / 4), kTableEntries);
+  EXPECT_EQ(EntryTable::size_for(0), EntryTable::first_size());
+  EXPECT_LE(EntryTable::size_for(kTableEntries / 4), kTableEntries);
   if (faster_table_index() != TableIndex::kMasked) {
     EXPECT_EQ(EntryTable::size_for(kMostTableEntries), kTableEntries);
     GTEST_SKIP() << "this CPU has no PEXT, or a slow one";

@@ -102,6 +102,15 @@ TEST_F(CodeCacheTest, MakesSomeOfWhatComesNext) {
   EXPECT_EQ(code_.blocks(), blocks);
 }
 
+TEST_F(CodeCacheTest, ALongRunGetsABigPageAndAWideTable) {
+  const TraceeAddr entry = process_.ib_entry(Program::kStart);
+  EXPECT_FALSE(process_.memory.settled_first());
+  code_.expect_long_run();
+  EXPECT_TRUE(process_.memory.settled_first());
+  EXPECT_EQ(process_.memory.entries().size(), translate::kTableEntries);
+  EXPECT_EQ(process_.ib_entry(Program::kStart), entry);
+}
+
 TEST_F(CodeCacheTest, TranslatesFunctionsAheadWithWhatTheyLeadTo) {
   const std::vector<TraceeAddr> starts{Program::kStart, Program::kCaller};
   const std::size_t made = code_.translate_ahead(starts, facts_, 1U << 20U);

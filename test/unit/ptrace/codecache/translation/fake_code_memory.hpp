@@ -44,12 +44,15 @@ class FakeCodeMemory : public CodeMemory {
     std::copy(code.begin(), code.end(), code_.begin());
   }
   void settle_code(std::uint64_t end) override { settled_ = end; }
+  void settle_first() override { settled_first_ = true; }
+  [[nodiscard]] bool settled_first() const { return settled_first_; }
   [[nodiscard]] std::uint64_t settled() const { return settled_; }
 
  private:
   mutable std::vector<std::uint8_t> code_;
   FakeEntries entries_;
   std::uint64_t settled_ = 0;
+  bool settled_first_ = false;
 };
 
 }  // namespace backtrail::tracee::cache

@@ -117,6 +117,20 @@ TEST_F(IndirectBranchTableTest, AClosedEntryIsOpenedAgain) {
   EXPECT_EQ(next(c), a);
 }
 
+TEST_F(IndirectBranchTableTest, IsWidenedOnceAndKeepsItsEntries) {
+  const auto a = open(kA);
+  const auto b = open(kB);
+  table_.widen();
+  EXPECT_EQ(memory_.entries().size(), translate::kTableEntries);
+  EXPECT_TRUE(finds(kA));
+  EXPECT_TRUE(finds(kB));
+  table_.make_fit(translate::kTableEntries / 2);
+  const std::size_t size = memory_.entries().size();
+  table_.widen();
+  EXPECT_EQ(memory_.entries().size(), size);
+  EXPECT_NE(a, b);
+}
+
 TEST_F(IndirectBranchTableTest, ChainsArePartedAsTheTableGrows) {
   if (translate::faster_table_index() != translate::TableIndex::kMasked) {
     GTEST_SKIP() << "this CPU has no PEXT, or a slow one";
