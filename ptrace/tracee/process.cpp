@@ -38,16 +38,28 @@ Result<std::unique_ptr<Process>> Process::open(pid_t pid, pid_t tid, bool attach
   return process;
 }
 
+Result<std::unique_ptr<Process>> Process::open_child(pid_t pid, const Process& parent) {
+  BT_TRY(ProcessMemory memory, ProcessMemory::open(pid, pid));
+  std::unique_ptr<Process> process{
+      new Process{pid, parent.attached(), std::move(memory), parent.observer_}};
+  process->set_isa(parent.isa());
+  return process;
+}
+
 Result<void> Process::identify(pid_t tid) {
   // The file decides, because a thread of a 64-bit program may briefly run 32-bit code.
   if (const auto isa = ProcFs{}.isa(tid)) {
-    view_.set_isa(*isa);
+    set_isa(*isa);
   } else {
     BT_TRY(const std::uint64_t cs, request::peek_user_reg(tid, arch::cpu::UserReg::kCs));
-    view_.set_isa(isa_from_code_segment(cs).value_or(arch::Isa::kAmd64));
+    set_isa(isa_from_code_segment(cs).value_or(arch::Isa::kAmd64));
   }
-  register_set_ = std::make_unique<arch::cpu::GdbRegisterSet>(register_set_of(isa()));
   return {};
+}
+
+void Process::set_isa(arch::Isa isa) {
+  view_.set_isa(isa);
+  register_set_ = &register_set_of(isa);
 }
 
 Result<void> Process::write_memory(TraceeAddr address, std::span<const std::uint8_t> data) {

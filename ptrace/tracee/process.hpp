@@ -55,6 +55,9 @@ class Process final : public decoder::CodeReader {
   /// `tid` is any live thread of the process in a ptrace stop. `observer` must outlive the process.
   static Result<std::unique_ptr<Process>> open(pid_t pid, pid_t tid, bool attached,
                                                ProcessObserver& observer);
+  /// Opens the process `pid` that `parent` has forked. It has not executed another program, and is
+  /// in its first stop.
+  static Result<std::unique_ptr<Process>> open_child(pid_t pid, const Process& parent);
   ~Process() override;
 
   [[nodiscard]] pid_t pid() const { return pid_; }
@@ -160,6 +163,7 @@ class Process final : public decoder::CodeReader {
  private:
   Process(pid_t pid, bool attached, ProcessMemory memory, ProcessObserver& observer);
   Result<void> identify(pid_t tid);
+  void set_isa(arch::Isa isa);
 
   pid_t pid_;
   ProcessObserver& observer_;
@@ -170,7 +174,7 @@ class Process final : public decoder::CodeReader {
     std::uint64_t generation = 0;
   };
   Debug debug_;
-  std::unique_ptr<arch::cpu::GdbRegisterSet> register_set_;
+  const arch::cpu::GdbRegisterSet* register_set_ = nullptr;
   int not_stopped_ = 0;  ///< Number of threads. They count themselves, so they must end first.
   std::vector<std::unique_ptr<Thread>> threads_;
   std::size_t threads_ever_ = 0;
