@@ -128,6 +128,9 @@ class Engine {
   /// Handles what has happened, without waiting. While threads are executed in software it
   /// continues until there is an event or `input_fd` is readable.
   void pump(int input_fd) { pump_.pump(input_fd); }
+  /// Returns true if pump() has nothing to do before event_fd() is readable: nothing runs, and
+  /// nothing is postponed.
+  [[nodiscard]] bool rests();
   /// Returns the oldest event of a thread that the client resumed. In all-stop, everything is
   /// stopped then.
   std::optional<StopEvent> take_event();

@@ -86,6 +86,7 @@ class LiveTarget final : public Target,
     listeners_.serve_tails();
     listeners_.follow_stores();
   }
+  [[nodiscard]] bool needs_pump() override { return !engine_.rests() || listeners_.need_service(); }
   [[nodiscard]] int event_fd() const override { return listeners_.event_fd(); }
   [[nodiscard]] int side_fd() const override { return listeners_.side_fd(); }
   std::optional<tracee::StopEvent> take_event() override {
