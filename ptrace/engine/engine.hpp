@@ -242,8 +242,8 @@ class Engine {
       state_.stop_cpu, runner_,         waiter_,
       orphans_,        detaching_,      StopHandler::Kinds{births_, execs_, ends_, signals_}};
   StepOvers step_overs_{state_.tasks, state_.events, state_.step_overs, runner_, waiter_, stopper_};
-  EventPump pump_{state_.tasks, state_.events, state_.demands, state_.stop_cpu, leaders_,
-                  waiter_,      recording_,    orphans_,       step_overs_};
+  EventPump pump_{state_.tasks, state_.events, state_.demands, state_.stop_cpu, cpu_sharing_,
+                  leaders_,     waiter_,       recording_,     orphans_,        step_overs_};
 };
 
 }  // namespace backtrail::tracee
