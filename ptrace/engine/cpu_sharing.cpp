@@ -32,11 +32,25 @@ bool may_pin_for_client(Thread& thread) {
 }  // namespace
 
 void CpuSharing::note_signal(Thread& thread) {
-  if (settings_.follows_signals) stop_cpu_.note_stop(thread.cpu_pin(), may_pin(thread));
+  if (!settings_.follows_signals) return;
+  stop_cpu_.note_stop(thread.cpu_pin(), may_pin(thread), StopCpu::Clock::now());
 }
 
 void CpuSharing::note_short_stop(Thread& thread) {
-  if (may_pin_for_client(thread)) stop_cpu_.note_stop(thread.cpu_pin(), true);
+  if (!may_pin_for_client(thread)) return;
+  stop_cpu_.note_stop(thread.cpu_pin(), true, StopCpu::Clock::now());
+}
+
+void CpuSharing::note_step(Thread& thread) {
+  if (!may_pin_for_client(thread)) return;
+  stop_cpu_.note_stop(thread.cpu_pin(), true, StopCpu::Clock::now(), StopCpu::kBetweenSteps);
+  // The client may do nothing more for long.
+  if (stop_cpu_.narrows()) wake_ups_.wake_soon();
+}
+
+void CpuSharing::look() {
+  stop_cpu_.look();
+  if (stop_cpu_.narrows() && !settings_.follows_signals) wake_ups_.wake_soon();
 }
 
 bool CpuSharing::hide(Thread& thread, bool step, bool in_call) {
@@ -51,7 +65,11 @@ bool CpuSharing::hide(Thread& thread, bool step, bool in_call) {
     return false;
   }
   // The thread may run for long, without a stop at which its affinity could be restored.
-  if (!step) wake_ups_.wake_soon();
+  if (step) {
+    stop_cpu_.expect_stop();
+  } else {
+    wake_ups_.wake_soon();
+  }
   return !step;
 }
 

@@ -23,6 +23,10 @@ class CpuSharing {
   void note_signal(Thread& thread);
   /// Counts a stop for the client's sake after which the thread runs on soon.
   void note_short_stop(Thread& thread);
+  /// Counts the end of a client's step.
+  void note_step(Thread& thread);
+  /// Restores the affinities if no stop has come for 20 ms. Call whenever the engine has time.
+  void look();
   /// Call before a thread runs on. Returns true if it must stop at its next system call, so that
   /// the narrowed affinity stays unseen.
   /// @param in_call The thread is inside a system call.

@@ -54,6 +54,13 @@ Engine::~Engine() {
   removal_.take_terminal_back();
 }
 
+bool Engine::rests() {
+  const auto runs = [](const auto& each) { return each.second->any_not_stopped(); };
+  return child_signal_.saw_all_news() && std::ranges::none_of(state_.tasks.processes(), runs) &&
+         !state_.events.any() && state_.step_overs.empty() && removal_.leaving().empty() &&
+         !waiter_.awaits_faults();
+}
+
 Result<void> Engine::resume(std::span<const std::pair<ThreadId, ResumeAction>> orders) {
   runner_.resume(orders);
   return {};

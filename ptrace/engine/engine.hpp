@@ -128,6 +128,9 @@ class Engine {
   /// Handles what has happened, without waiting. While threads are executed in software it
   /// continues until there is an event or `input_fd` is readable.
   void pump(int input_fd) { pump_.pump(input_fd); }
+  /// Returns true if pump() has nothing to do before event_fd() is readable: nothing runs, and
+  /// nothing is postponed.
+  [[nodiscard]] bool rests();
   /// Returns the oldest event of a thread that the client resumed. In all-stop, everything is
   /// stopped then.
   std::optional<StopEvent> take_event();
@@ -239,8 +242,8 @@ class Engine {
       state_.stop_cpu, runner_,         waiter_,
       orphans_,        detaching_,      StopHandler::Kinds{births_, execs_, ends_, signals_}};
   StepOvers step_overs_{state_.tasks, state_.events, state_.step_overs, runner_, waiter_, stopper_};
-  EventPump pump_{state_.tasks, state_.events, state_.demands, state_.stop_cpu, leaders_,
-                  waiter_,      recording_,    orphans_,       step_overs_};
+  EventPump pump_{state_.tasks, state_.events, state_.demands, state_.stop_cpu, cpu_sharing_,
+                  leaders_,     waiter_,       recording_,     orphans_,        step_overs_};
 };
 
 }  // namespace backtrail::tracee

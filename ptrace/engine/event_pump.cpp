@@ -49,8 +49,8 @@ void EventPump::pump(int input_fd) {
   waiter_.drain();
   const auto until = Clock::now() + kPumpFor;
   for (;;) {
-    stop_cpu_.look();
-    recording_.read_buffers();
+    recording_.read_buffers();  // takes the timer that look() sets
+    cpu_sharing_.look();
     const int handled = handle_batch();
     waiter_.ask_again();
     orphans_.let_all_go();
@@ -118,6 +118,8 @@ void EventPump::ask_each(int handled) {
 bool EventPump::wait_in_turn() {
   if (!stop_cpu_.in_turns() || events_.any()) return false;
   ::sched_yield();
+  // Otherwise the stop's signal would call the client's loop back here for nothing.
+  waiter_.drain();
   return waiter_.wait_one();
 }
 

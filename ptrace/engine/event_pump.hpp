@@ -5,6 +5,7 @@
 
 #include <cstddef>
 
+#include "ptrace/engine/cpu_sharing.hpp"
 #include "ptrace/engine/orphans.hpp"
 #include "ptrace/engine/recording.hpp"
 #include "ptrace/engine/spare_cpu.hpp"
@@ -19,12 +20,13 @@ class EventPump {
  public:
   /// All arguments must outlive the object.
   EventPump(const TaskTable& tasks, PendingEvents& events, SourceDemands& demands,
-            StopCpu& stop_cpu, ZombieLeaders& leaders, Waiter& waiter, Recording& recording,
-            Orphans& orphans, StepOvers& step_overs)
+            StopCpu& stop_cpu, CpuSharing& cpu_sharing, ZombieLeaders& leaders, Waiter& waiter,
+            Recording& recording, Orphans& orphans, StepOvers& step_overs)
       : tasks_{tasks},
         events_{events},
         demands_{demands},
         stop_cpu_{stop_cpu},
+        cpu_sharing_{cpu_sharing},
         leaders_{leaders},
         waiter_{waiter},
         recording_{recording},
@@ -44,6 +46,7 @@ class EventPump {
   PendingEvents& events_;
   SourceDemands& demands_;
   StopCpu& stop_cpu_;
+  CpuSharing& cpu_sharing_;
   ZombieLeaders& leaders_;
   Waiter& waiter_;
   Recording& recording_;

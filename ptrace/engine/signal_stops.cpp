@@ -105,7 +105,11 @@ bool SignalStops::handle_debug_registers(Thread& thread) {
 
 void SignalStops::handle_step_done(Thread& thread) {
   ThreadControl& control = thread.control();
-  cpu_sharing_.note_short_stop(thread);
+  if (control.action.kind == ResumeKind::kContinue) {
+    cpu_sharing_.note_short_stop(thread);
+  } else {
+    cpu_sharing_.note_step(thread);
+  }
   const bool own = thread.trap_flag().after_stop(thread) && thread.trap_cause() == TrapCause::kStep;
   const auto pc = thread.pc();
   if (!pc) return;

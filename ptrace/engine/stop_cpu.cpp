@@ -10,11 +10,9 @@ namespace {
 /// followed, for which /proc/TID/stat costs about as much as a stop.
 constexpr std::size_t kBatch = 16;
 constexpr std::size_t kBatchToFollow = 64;
-/// Fast stops: 2000 a second.
-constexpr std::chrono::microseconds kMostForStop{500};
 /// Time without a stop after which the affinities are restored.
 constexpr std::chrono::milliseconds kQuiet{20};
-/// Time without a stop after which waiting for one without sleeping does not pay.
+/// Time after a stop or the begin of a step after which waiting without sleeping does not pay.
 constexpr std::chrono::microseconds kTurn{100};
 /// Stops after which the scheduler may choose another CPU.
 constexpr std::size_t kChooseAfter = 256;
@@ -34,12 +32,13 @@ int common_cpu(const cpu_set_t& one, const cpu_set_t& other, int wanted) {
 
 }  // namespace
 
-void StopCpu::note_stop(const std::shared_ptr<CpuPin>& pin, bool may_pin, Clock::time_point now) {
+void StopCpu::note_stop(const std::shared_ptr<CpuPin>& pin, bool may_pin, Clock::time_point now,
+                        std::chrono::microseconds between) {
   if (pin != thread_ || now - last_ > kQuiet) {
     go_back();
     begin(pin, now);
   }
-  last_ = now;
+  last_ = turn_ = now;
   if (choosing_) {
     if (++stops_ < kToChoose) return;
     choosing_ = false;
@@ -47,7 +46,7 @@ void StopCpu::note_stop(const std::shared_ptr<CpuPin>& pin, bool may_pin, Clock:
     return begin(pin, now);
   }
   if (++stops_ < (may_pin ? kBatch : kBatchToFollow)) return;
-  const bool fast = now - since_ <= kMostForStop * stops_;
+  const bool fast = now - since_ <= between * stops_;
   since_choice_ += stops_;
   if (!fast) {
     go_back();
@@ -73,7 +72,7 @@ void StopCpu::look() {
 }
 
 bool StopCpu::in_turns() const {
-  return narrowed_ && Clock::now() - last_ < kTurn;
+  return narrowed_ && Clock::now() - turn_ < kTurn;
 }
 
 void StopCpu::follow(bool may_pin) {

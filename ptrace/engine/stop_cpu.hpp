@@ -32,6 +32,12 @@ class StopCpu {
  public:
   using Clock = std::chrono::steady_clock;
 
+  /// Longest time from one stop to the next, on average, for which narrowing pays. A thread that
+  /// runs on after its stop may lose time on a CPU that it cannot leave; one that only steps waits
+  /// nearly always, for its client.
+  static constexpr std::chrono::microseconds kBetweenStops{500};
+  static constexpr std::chrono::microseconds kBetweenSteps{5'000};
+
   StopCpu() = default;
   ~StopCpu() { go_back(); }
   StopCpu(const StopCpu&) = delete;
@@ -39,12 +45,13 @@ class StopCpu {
 
   /// Counts a stop of the thread of `pin`; narrows the affinities if they come
   /// fast.
+  /// @param between kBetweenStops or kBetweenSteps.
   /// @param may_pin the thread's affinity may be narrowed: whoever asks for it, or inherits it, is
   /// seen before and CpuPin::release() called. Otherwise the tracing thread follows the thread.
-  void note_stop(const std::shared_ptr<CpuPin>& pin, bool may_pin, Clock::time_point now);
-  void note_stop(const std::shared_ptr<CpuPin>& pin, bool may_pin) {
-    note_stop(pin, may_pin, Clock::now());
-  }
+  void note_stop(const std::shared_ptr<CpuPin>& pin, bool may_pin, Clock::time_point now,
+                 std::chrono::microseconds between = kBetweenStops);
+  /// Call when the thread counted is about to make a step.
+  void expect_stop() { turn_ = Clock::now(); }
   /// Restores the affinities if no stop has come for 20 ms.
   void look();
   /// Restores the affinities and forgets the stops counted. Makes no system call if nothing is
@@ -75,6 +82,7 @@ class StopCpu {
   std::size_t since_choice_ = 0;    ///< Stops since the CPU was chosen.
   Clock::time_point since_;
   Clock::time_point last_;  ///< Time of the newest stop.
+  Clock::time_point turn_;  ///< Time of the newest stop or expect_stop().
   bool narrowed_ = false;
   bool choosing_ = false;  ///< The scheduler chooses another CPU.
 };

@@ -93,7 +93,11 @@ void Stopper::stop_runners(pid_t pid) {
 }
 
 void Stopper::stop_all() {
-  stop([](const Thread&) { return true; });
+  // A client's step has stopped the only thread that ran, which goes on sharing its CPU then.
+  const bool any = std::ranges::any_of(tasks_.threads(), [](const auto& entry) {
+    return !entry.second->stopped() || entry.second->control().starting;
+  });
+  if (any) stop([](const Thread&) { return true; });
 }
 
 void Stopper::while_stopped(pid_t pid, const std::function<void()>& action) {

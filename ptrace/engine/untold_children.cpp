@@ -17,9 +17,7 @@
 namespace backtrail::tracee {
 
 Result<Process*> UntoldChildren::adopt(Thread& parent, pid_t child_pid) {
-  BT_TRY(
-      std::unique_ptr<Process> opened,
-      Process::open(child_pid, child_pid, parent.process().attached(), cache::process_observer()));
+  BT_TRY(std::unique_ptr<Process> opened, Process::open_child(child_pid, parent.process()));
   Process& child = tasks_.add(std::move(opened));
   child.hidden = true;
   child.inherit_from(parent.process());

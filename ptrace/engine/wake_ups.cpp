@@ -14,6 +14,8 @@
 namespace backtrail::tracee {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 constexpr std::uint64_t kChild = 0;
 constexpr std::uint64_t kTimer = ~std::uint64_t{0};
 /// Interval of the timer. A perf event reports only once that there is something to read; the
@@ -47,6 +49,7 @@ void WakeUps::set_timer() {
 
 void WakeUps::wake_soon() {
   if (std::exchange(soon_, true)) return;
+  soon_at_ = Clock::now() + std::chrono::nanoseconds{kLookAgainNs};
   if (watched_.empty()) set_timer();
 }
 
@@ -70,7 +73,7 @@ void WakeUps::forget(pid_t tid) {
 }
 
 std::vector<pid_t> WakeUps::take() {
-  if (watched_.empty() && !soon_) return {};
+  if (watched_.empty() && (!soon_ || Clock::now() < soon_at_)) return {};
   std::array<epoll_event, 64> events{};
   const int count = ::epoll_wait(epoll_.get(), events.data(), events.size(), 0);
   std::set<pid_t> out;

@@ -4,6 +4,7 @@
 /// What the tracing thread sleeps on: child processes, and the kernel buffers of threads whose
 /// every record is kept.
 
+#include <chrono>
 #include <map>
 #include <vector>
 
@@ -26,7 +27,8 @@ class WakeUps {
   void forget(pid_t tid);
   /// Makes fd() readable once in some 20 ms.
   void wake_soon();
-  /// Returns the threads whose buffers should be read now. Costs nothing while none is watched.
+  /// Returns the threads whose buffers should be read now. Costs nothing while none is watched and
+  /// the time of wake_soon() has not come.
   std::vector<pid_t> take();
 
  private:
@@ -37,6 +39,7 @@ class WakeUps {
   UniqueFd timer_;
   std::map<pid_t, int> watched_;
   bool soon_ = false;  ///< wake_soon() was called, and that time has not come.
+  std::chrono::steady_clock::time_point soon_at_;  ///< Time of the wake-up, if `soon_`.
 };
 
 }  // namespace backtrail::tracee

@@ -4,6 +4,7 @@
 #include <array>
 #include <csignal>
 #include <system_error>
+#include <utility>
 
 #include <poll.h>
 #include <sys/signalfd.h>
@@ -35,6 +36,7 @@ void ChildSignal::drain() {
     count = ::read(fd_.get(), waiting.data(), sizeof waiting);
     if (count > 0) no_news_.reset();
   } while (count == static_cast<ssize_t>(sizeof waiting));
+  just_drained_ = true;
 }
 
 void ChildSignal::note_no_news() {
@@ -42,8 +44,9 @@ void ChildSignal::note_no_news() {
 }
 
 bool ChildSignal::may_have_news() {
+  const bool drained = std::exchange(just_drained_, false);
   if (!no_news_ || Clock::now() - *no_news_ > kLookAgain) return true;
-  drain();
+  if (!drained) drain();
   return !no_news_;
 }
 

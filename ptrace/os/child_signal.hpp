@@ -26,6 +26,8 @@ class ChildSignal {
   /// then in any case: a group whose leader has ended first reports its end by the signal that its
   /// maker chose.
   [[nodiscard]] bool may_have_news();
+  /// Returns true if note_no_news() was called after the newest signal that drain() has taken.
+  [[nodiscard]] bool saw_all_news() const { return no_news_.has_value(); }
   /// Makes the descriptor readable again. Call after drain() if some events have not been handled.
   static void again();
 
@@ -39,6 +41,7 @@ class ChildSignal {
 
   UniqueFd fd_;
   std::optional<Clock::time_point> no_news_;  ///< Since when there has been none; unset: unknown.
+  bool just_drained_ = false;                 ///< drain() came after the last may_have_news().
 };
 
 }  // namespace backtrail::tracee

@@ -35,6 +35,14 @@ Result<std::unique_ptr<Process>> Process::open(pid_t pid, pid_t tid, bool attach
   return process;
 }
 
+Result<std::unique_ptr<Process>> Process::open_child(pid_t pid, const Process& parent) {
+  BT_TRY(ProcessMemory memory, ProcessMemory::open(pid, pid));
+  std::unique_ptr<Process> process{
+      new Process{pid, parent.attached(), std::move(memory), parent.observer_}};
+  process->view_.set_isa(parent.isa());
+  return process;
+}
+
 Result<void> Process::identify(pid_t tid) {
   // The file decides, because a thread of a 64-bit program may briefly run 32-bit code.
   if (const auto isa = ProcFs{}.isa(tid)) {

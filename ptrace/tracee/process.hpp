@@ -55,6 +55,9 @@ class Process final : public decoder::CodeReader {
   /// `tid` is any live thread of the process in a ptrace stop. `observer` must outlive the process.
   static Result<std::unique_ptr<Process>> open(pid_t pid, pid_t tid, bool attached,
                                                ProcessObserver& observer);
+  /// Opens the process `pid` that `parent` has forked. It has not executed another program, and is
+  /// in its first stop.
+  static Result<std::unique_ptr<Process>> open_child(pid_t pid, const Process& parent);
   ~Process() override;
 
   [[nodiscard]] pid_t pid() const { return pid_; }

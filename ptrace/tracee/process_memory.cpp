@@ -36,7 +36,7 @@ Result<ProcessMemory> ProcessMemory::open(pid_t pid, pid_t tid) {
 Result<void> ProcessMemory::reopen(pid_t tid) {
   tid_ = tid;
   // A leader that ended before its other threads has no address space any more.
-  if (const auto facts = ProcFs{}.task_stat(tid, tid); facts && facts->zombie()) {
+  if (const auto facts = ProcFs{}.stat(tid); facts && facts->zombie()) {
     BT_TRY(tid_, ProcFs{}.live_task(pid_));
   }
   UniqueFd fd{::open(ProcFs{}.path(tid_, "mem").c_str(), O_RDWR | O_CLOEXEC)};

@@ -73,9 +73,7 @@ void TrapFlag::before_step(Thread& thread, TraceeAddr pc, std::span<const std::u
 void TrapFlag::before_step(Thread& thread) {
   const auto pc = thread.pc();
   if (!pc) return;
-  std::array<std::uint8_t, arch::kMaxInsnBytes> bytes{};
-  const std::size_t count = thread.process().read_code(*pc, bytes);
-  before_step(thread, *pc, std::span{bytes}.first(count));
+  before_step(thread, *pc, thread.process().insn_bytes(*pc));
 }
 
 void TrapFlag::before_going_on() {

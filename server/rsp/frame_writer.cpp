@@ -2,7 +2,9 @@
 #include "server/rsp/frame_writer.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
+#include <cstring>
 #include <numeric>
 #include <span>
 
@@ -28,6 +30,21 @@ std::size_t repeats_to_write(std::size_t repeats) {
   return repeats >= kMinRepeats ? repeats : 0;
 }
 
+/// Returns the number of characters from the first on that are equal to it; looks no further than
+/// `most`.
+std::size_t run_length(std::string_view text, std::size_t most) {
+  text = text.substr(0, most);
+  std::array<char, 8> same{};
+  same.fill(text.front());
+  std::size_t length = 1;
+  while (length + same.size() <= text.size() &&
+         std::memcmp(text.data() + length, same.data(), same.size()) == 0) {
+    length += same.size();
+  }
+  while (length < text.size() && text[length] == text.front()) ++length;
+  return length;
+}
+
 /// Appends the payload with its runs coded; copies the text between runs in one piece.
 void append_runs(std::string_view payload, std::string& out) {
   const char* const begin = payload.data();
@@ -47,9 +64,8 @@ void append_runs(std::string_view payload, std::string& out) {
       ++p;
       continue;
     }
-    const char* const run_end =
-        std::find_if(p + 1, end, [c = *p](char other) { return other != c; });
-    const std::size_t repeats = repeats_to_write(static_cast<std::size_t>(run_end - p) - 1);
+    const std::size_t repeats =
+        repeats_to_write(run_length(std::string_view{p, end}, 1 + kMaxRepeats) - 1);
     out.append(copied, p + 1);
     out += '*';
     out += static_cast<char>(repeats + kRepeatBase);

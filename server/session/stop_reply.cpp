@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <iterator>
 
+#include <fmt/compile.h>
 #include <fmt/format.h>
 
 #include "server/rsp/gdb_signals.hpp"
@@ -74,7 +75,8 @@ void append_registers(const SessionContext& context, ThreadId thread, std::strin
   for (const std::size_t number : (*set)->expedited()) {
     if (!known.has(number)) continue;
     const auto value = (*set)->read_one(number, *raw);
-    if (value) out += fmt::format("{:02x}:{};", number, rsp::to_hex(*value));
+    if (!value) continue;
+    fmt::format_to(std::back_inserter(out), FMT_COMPILE("{:02x}:{};"), number, rsp::to_hex(*value));
   }
 }
 
@@ -104,13 +106,14 @@ std::string stop_reply(const SessionContext& context, const StopEvent& event) {
   if (context.disabled("T") && event.kind == StopKind::kSignal) {
     return fmt::format("S{:02x}", gdb_signal_of(event));
   }
-  std::string out = fmt::format("T{:02x}", gdb_signal_of(event));
+  std::string out = fmt::format(FMT_COMPILE("T{:02x}"), gdb_signal_of(event));
   out += event_field(context, event);
   append_registers(context, event.thread, out);
   if (!context.disabled("Tthread")) {
-    out += fmt::format("thread:{};", context.format(event.thread));
+    const auto end = std::back_inserter(out);
+    fmt::format_to(end, FMT_COMPILE("thread:{};"), context.format(event.thread));
     const int core = context.target.core(event.thread);
-    if (core >= 0) out += fmt::format("core:{:x};", core);
+    if (core >= 0) fmt::format_to(end, FMT_COMPILE("core:{:x};"), core);
   }
   return out;
 }

@@ -3,6 +3,7 @@
 
 #include <limits>
 
+#include <fmt/compile.h>
 #include <fmt/format.h>
 
 namespace backtrail::server {
@@ -39,7 +40,7 @@ std::optional<pid_t> take_pid(PacketText& text) {
 }
 
 std::string format_thread(tracee::ThreadId thread, bool multiprocess) {
-  if (multiprocess) return fmt::format("p{:x}.{:x}", thread.pid, thread.tid);
+  if (multiprocess) return fmt::format(FMT_COMPILE("p{:x}.{:x}"), thread.pid, thread.tid);
   return fmt::format("{:x}", thread.tid);
 }
 

@@ -13,6 +13,7 @@
 #include "arch/cpu/compat_siginfo.hpp"
 #include "decoder/pt/pt_decoder.hpp"
 #include "ptrace/engine/engine.hpp"
+#include "ptrace/os/last_cpu.hpp"
 #include "ptrace/os/procfs.hpp"
 #include "ptrace/os/ptrace_request.hpp"
 #include "ptrace/source/probe.hpp"
@@ -85,6 +86,7 @@ class LiveTarget final : public Target,
     listeners_.serve_tails();
     listeners_.follow_stores();
   }
+  [[nodiscard]] bool needs_pump() override { return !engine_.rests() || listeners_.need_service(); }
   [[nodiscard]] int event_fd() const override { return listeners_.event_fd(); }
   [[nodiscard]] int side_fd() const override { return listeners_.side_fd(); }
   std::optional<tracee::StopEvent> take_event() override {
@@ -198,10 +200,7 @@ class LiveTarget final : public Target,
     const Thread* found = engine_.find(thread);
     return found != nullptr ? found->stopped() && found->is_gone() : alive(thread);
   }
-  [[nodiscard]] int core(ThreadId thread) const override {
-    const auto stat = ProcFs{}.task_stat(thread.tid, thread.tid);
-    return stat ? stat->processor : -1;
-  }
+  [[nodiscard]] int core(ThreadId thread) const override { return last_cpu_.of(thread.tid); }
   [[nodiscard]] bool was_attached(pid_t pid) const override {
     if (const Process* process = engine_.find(pid)) return process->attached();
     const tracee::UntoldEnd* end = untold_end(pid);
@@ -319,6 +318,7 @@ class LiveTarget final : public Target,
   Engine engine_;
   LivePast past_;
   mutable LiveSymbols symbols_;
+  mutable tracee::LastCpu last_cpu_;
   mutable std::unordered_map<pid_t, ThreadInfo> infos_;  ///< By tid, while nothing runs.
 };
 

@@ -29,6 +29,9 @@ class RecordListeners {
   /// Returns a descriptor that is readable while tail clients have news; -1 without tail clients.
   [[nodiscard]] int side_fd() const { return tails_ ? tails_->fd() : -1; }
 
+  /// Returns true if serve_tails() or follow_stores() may have work without news.
+  [[nodiscard]] bool need_service() const { return tails_ != nullptr || stores_.any(); }
+
   /// Lets clients in, hands records on, and forgets clients that have left.
   void serve_tails();
   /// Follows the stores of processes, and ends what none of them wants any more.

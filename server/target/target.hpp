@@ -84,6 +84,8 @@ class RunControl {
   /// Returns a descriptor that is readable while pump() has work; pump() makes it unreadable. -1:
   /// events occur only on request.
   [[nodiscard]] virtual int event_fd() const { return -1; }
+  /// Returns false if pump() has nothing to do before event_fd() is readable.
+  [[nodiscard]] virtual bool needs_pump() { return true; }
   /// Returns a descriptor that also ends a long pump(), like input; events on it are events on
   /// event_fd() too. -1 = none.
   [[nodiscard]] virtual int side_fd() const { return -1; }

@@ -72,12 +72,15 @@ struct Connection::Impl : std::enable_shared_from_this<Connection::Impl> {
         separate_output{io},
         timer{io} {
     if (channel.output) separate_output.assign(channel.output.release());
-    // write_now() must not wait.
+    // write_now() and read_now() must not wait.
     error_code ignored;
     output().non_blocking(true, ignored);
+    input.non_blocking(true, ignored);
   }
 
   void read_more();
+  void start_reading();
+  void read_now();
   void on_read(const error_code& error, std::size_t count);
   void process_input();
   void handle_unread();
@@ -117,7 +120,8 @@ struct Connection::Impl : std::enable_shared_from_this<Connection::Impl> {
   std::uint64_t sent_count = 0;
   std::optional<std::string> opening;  ///< First packet, until its answer is acknowledged.
   bool opened = false;
-  bool reading = false;  ///< A read is in flight.
+  bool wants_input = false;  ///< More input is to be read; no read is in flight.
+  bool reading = false;      ///< A read is in flight.
   bool processing =
       false;  ///< handle_unread() is running; the collected output is sent at its end.
   bool acknowledging = true;
@@ -129,12 +133,25 @@ struct Connection::Impl : std::enable_shared_from_this<Connection::Impl> {
 
 void Connection::Impl::read_more() {
   if (reading || closed || (paused() && !lingering)) return;
+  wants_input = true;
+}
+
+void Connection::Impl::start_reading() {
+  if (!std::exchange(wants_input, false)) return;
   reading = true;
   input.async_read_some(asio::buffer(buffer),
                         [self = shared_from_this()](const error_code& error, std::size_t count) {
                           self->reading = false;
                           if (!self->closed) self->on_read(error, count);
                         });
+}
+
+void Connection::Impl::read_now() {
+  error_code error;
+  const std::size_t count = input.read_some(asio::buffer(buffer), error);
+  if (error == asio::error::would_block || error == asio::error::interrupted) return;
+  wants_input = false;
+  on_read(error, count);
 }
 
 void Connection::Impl::on_read(const error_code& error, std::size_t count) {
@@ -352,6 +369,15 @@ Connection::~Connection() {
 void Connection::start() {
   impl_->read_more();
 }
+void Connection::start_reading() {
+  impl_->start_reading();
+}
+void Connection::read_now() {
+  impl_->read_now();
+}
+bool Connection::only_wants_input() const {
+  return impl_->wants_input && impl_->writing.empty() && !impl_->finishing && !impl_->closed;
+}
 void Connection::send_packet(std::string payload) {
   impl_->add(payload, false);
 }
@@ -370,8 +396,8 @@ std::uint64_t Connection::sent() const {
 
 Connection::Interest Connection::interest() const {
   if (impl_->closed) return {};
-  return {impl_->input.native_handle(), impl_->reading, impl_->output().native_handle(),
-          !impl_->writing.empty()};
+  return {impl_->input.native_handle(), impl_->reading || impl_->wants_input,
+          impl_->output().native_handle(), !impl_->writing.empty()};
 }
 
 }  // namespace backtrail::server

@@ -31,7 +31,8 @@ class ConnectionListener {
   virtual void on_closed() = 0;
 };
 
-/// Reads and writes without blocking, on the io_context's thread.
+/// Reads and writes without blocking, on the io_context's thread. The owner decides how to wait for
+/// input: with start_reading(), or by itself.
 ///
 /// Memory is bounded whatever the client does: reading pauses while more than kPauseBytes of
 /// answers wait, and the connection closes when kAbortBytes do.
@@ -49,6 +50,13 @@ class Connection final : public PacketSink {
   Connection& operator=(const Connection&) = delete;
 
   void start();
+  /// Lets the io_context wait for input, if any is wanted. Call before each wait by it.
+  void start_reading();
+  /// Returns true if the io_context has nothing to do for the connection but to wait for input. The
+  /// owner may then poll the input itself, and call read_now() once it is readable.
+  [[nodiscard]] bool only_wants_input() const;
+  /// Handles the input that is there. Needs only_wants_input().
+  void read_now();
   void send_packet(std::string payload) override;
   void send_notification(std::string payload) override;
   /// Stops acknowledging packets, and expects no acknowledgements of those sent from now on

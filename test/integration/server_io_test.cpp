@@ -40,6 +40,7 @@ class PumpTarget final : public test::FakeTarget {
     if (::poll(&input, 1, 20'000) == 0) ADD_FAILURE() << "no input within 20 seconds";
   }
   [[nodiscard]] int event_fd() const override { return event_.get(); }
+  [[nodiscard]] bool needs_pump() override { return works_until_input; }
   void signal_event() { ::eventfd_write(event_.get(), 1); }
   [[nodiscard]] bool running() const override { return works_until_input; }
 
@@ -292,6 +293,23 @@ TEST_F(ServerIo, TargetEventsAreReportedWithoutInput) {
   RspClient client = connect_without_acks();
   target.signal_event();
   EXPECT_EQ(client.read(reply("event").size()), reply("event"));
+}
+
+TEST_F(ServerIo, PacketsAreAnsweredWithoutThePumpOfATargetThatRests) {
+  target.on_event = [this] { target.events.push_back({}); };
+  serve(":0");
+  RspClient client = connect_without_acks();
+  const auto ask = [&] {
+    client.send_packet("a");
+    EXPECT_EQ(client.read(reply("got a").size()), reply("got a"));
+  };
+  ask();
+  const int pumps = target.pumps;
+  for (int i = 0; i < 10; ++i) ask();
+  EXPECT_EQ(target.pumps, pumps);
+  target.signal_event();
+  EXPECT_EQ(client.read(reply("event").size()), reply("event"));
+  ask();
 }
 
 TEST_F(ServerIo, EventsWithoutAClientWaitForTheNext) {

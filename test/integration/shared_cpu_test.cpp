@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include <poll.h>
+#include <sched.h>
 #include <sys/syscall.h>
 
 #include <gtest/gtest.h>
@@ -85,6 +87,62 @@ TEST_P(SharedCpu, IsNotSeenAmidFalseConditions) {
                                          }}));
   expect_right_end(driver.run());
   EXPECT_EQ(hits, 50 * (rounds * 7 + 2));
+}
+
+/// Makes single steps of a client.
+struct SharedCpuOfSteps : testing::Test {
+  EngineDriver driver;
+  pid_t pid = 0;
+  cpu_set_t original{};
+
+  void SetUp() override {
+    original = affinity(0);
+    if (CPU_COUNT(&original) < 2) GTEST_SKIP() << "this test needs two CPUs";
+    pid = driver.launch(kProgram, {"1", "3", test::allowed_cpus()});
+    ASSERT_NE(pid, 0);
+    // Other programs may make some steps slow.
+    for (int step = 0; step < 20'000 && !driver.engine.shares_cpu(); ++step) {
+      driver.resume_all(ResumeKind::kStep);
+      ASSERT_TRUE(driver.await());
+    }
+    ASSERT_TRUE(driver.engine.shares_cpu());
+    ASSERT_EQ(affinity_count(pid), 1);
+  }
+
+  static cpu_set_t affinity(pid_t tid) {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    EXPECT_EQ(::sched_getaffinity(tid, sizeof set, &set), 0);
+    return set;
+  }
+  static int affinity_count(pid_t tid) {
+    const cpu_set_t set = affinity(tid);
+    return CPU_COUNT(&set);
+  }
+  void expect_original() const {
+    for (const pid_t tid : {0, pid}) {
+      const cpu_set_t now = affinity(tid);
+      EXPECT_TRUE(CPU_EQUAL(&now, &original)) << tid;
+    }
+  }
+};
+
+TEST_F(SharedCpuOfSteps, IsGivenBackAlthoughTheClientDoesNothingMore) {
+  while (driver.engine.shares_cpu()) {
+    pollfd event{driver.engine.event_fd(), POLLIN, 0};
+    ASSERT_EQ(::poll(&event, 1, 20'000), 1);
+    driver.engine.pump(-1);
+  }
+  expect_original();
+}
+
+TEST_F(SharedCpuOfSteps, IsGivenBackBeforeTheProgramIsLetGo) {
+  // The program must not see how it was stepped.
+  ASSERT_TRUE(driver.engine.let_go({pid, pid}, [&] { expect_original(); }));
+  EXPECT_FALSE(driver.engine.shares_cpu());
+  const auto end = driver.await();
+  ASSERT_TRUE(end);
+  EXPECT_EQ(end->exit_code, 0);
 }
 
 std::string name_of(const testing::TestParamInfo<Recorded>& parameter) {

@@ -137,6 +137,20 @@ TEST_F(StopCpuTest, LeavesSlowSignalsAlone) {
   EXPECT_TRUE(is_original(thread_.tid()));
 }
 
+TEST_F(StopCpuTest, NarrowsForSlowerStepsToo) {
+  const auto step = [&](int steps, std::chrono::milliseconds each) {
+    for (int i = 0; i < steps; ++i) {
+      cpu_.note_stop(pin_, true, now_ += each, StopCpu::kBetweenSteps);
+    }
+  };
+  step(100, std::chrono::milliseconds{1});
+  EXPECT_TRUE(cpu_.narrowed());
+  EXPECT_TRUE(pin_->active());
+  step(100, std::chrono::milliseconds{15});
+  EXPECT_FALSE(cpu_.narrowed());
+  EXPECT_TRUE(is_original(thread_.tid()));
+}
+
 TEST_F(StopCpuTest, GoesBackWhenNoSignalComesAnyMore) {
   note_fast(100, pin_);
   ASSERT_TRUE(cpu_.narrowed());

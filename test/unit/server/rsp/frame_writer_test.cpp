@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "server/rsp/frame_parser.hpp"
+
 namespace backtrail::server::rsp {
 namespace {
 
@@ -31,6 +33,19 @@ TEST(FrameWriter, CountsThatLookLikeFramingAreAvoided) {
     const std::string coded = encode_runs(std::string(length, 'q'));
     EXPECT_EQ(coded.find_first_of("$#+-"), std::string::npos) << length;
     for (const char c : coded) EXPECT_TRUE(c >= ' ' && c <= '~') << length;
+  }
+}
+
+TEST(FrameWriter, RunsOfEveryLengthComeBack) {
+  FrameParser parser{1000};
+  for (std::size_t length = 0; length < 400; ++length) {
+    const std::string text = "ab" + std::string(length, '0') + "cc1";
+    const std::string sent = frame_packet(text);
+    std::string_view input = sent;
+    const auto frame = parser.next(input);
+    ASSERT_TRUE(frame) << length;
+    EXPECT_EQ(frame->kind, FrameKind::kPacket) << length;
+    EXPECT_EQ(frame->payload, text);
   }
 }
 
