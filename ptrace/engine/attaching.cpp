@@ -23,6 +23,11 @@ namespace {
 /// Threads of a program that executes others all the time end while they are seized.
 constexpr int kMostTries = 20;
 
+bool is_traced(pid_t tid) {
+  const auto status = ProcFs{}.status(tid);
+  return status && status->traced_here();
+}
+
 }  // namespace
 
 Result<pid_t> Attaching::launch(const LaunchSpec& spec) {
@@ -49,12 +54,13 @@ Result<pid_t> Attaching::launch(const LaunchSpec& spec) {
 }
 
 /// Seizes the first thread, which shows that it is permitted, and opens the process.
-Result<pid_t> Attaching::seize_first(pid_t pid, SeizeWatch& watch) {
+Result<pid_t> Attaching::seize_first(pid_t pid, Seizing& seizing) {
   std::optional<Error> why_closed;
   for (int i = 1;; ++i) {
     const auto live = ProcFs{}.live_task(pid);
-    const auto seized = live ? seize(pid, *live, watch) : live;
-    // A thread that is still seized refuses; what says more is why the process was not opened.
+    auto seized = live ? seize(pid, *live, seizing) : live;
+    // A try before may have seized it that could not open the process.
+    if (!seized && live && is_traced(*live)) seized = *live;
     if (!seized && i == kMostTries) return fail(why_closed.value_or(seized.error()));
     if (!seized) continue;
     auto opened = Process::open(pid, *seized, true, cache::process_observer());
@@ -64,16 +70,18 @@ Result<pid_t> Attaching::seize_first(pid_t pid, SeizeWatch& watch) {
       note_seized(tasks_.add(std::move(*opened)), *seized);
       return pid;
     }
-    (void)request::detach(*seized);
     why_closed = opened.error();
-    if (i == kMostTries || !why_closed->is(TraceErrc::kTraceeGone)) return fail(*why_closed);
+    if (i < kMostTries && why_closed->is(TraceErrc::kTraceeGone)) continue;
+    // It has been asked to stop.
+    if (!request::detach(*seized)) detaching_.detach_later(*seized);
+    return fail(*why_closed);
   }
 }
 
 /// Seizes a thread and asks it to stop. Returns the id that it has then: if it is about to execute
 /// a program, the kernel lets the server wait, and the thread takes over the leader's id meanwhile.
-Result<pid_t> Attaching::seize(pid_t pid, pid_t tid, SeizeWatch& watch) {
-  BT_CHECKED(watch.seize(tid, kAttachOptions));
+Result<pid_t> Attaching::seize(pid_t pid, pid_t tid, Seizing& seizing) {
+  BT_CHECKED(seizing.watch.seize(tid, kAttachOptions));
   const auto asked = request::interrupt(tid);
   if (asked || !asked.error().is(TraceErrc::kTraceeGone)) return tid;
   (void)request::interrupt(pid);
@@ -90,7 +98,7 @@ void Attaching::note_seized(Process& process, pid_t tid) {
 
 /// Seizes all threads. Those created meanwhile are listed by the next pass, or are clones of seized
 /// threads, which the kernel seizes. Returns true if there was one to seize.
-Result<bool> Attaching::seize_tasks(Process& process, SeizeWatch& watch) {
+Result<bool> Attaching::seize_tasks(Process& process, Seizing& seizing) {
   const ProcFs proc;
   bool any = false;
   for (bool again = true; again; any = any || again) {
@@ -98,30 +106,30 @@ Result<bool> Attaching::seize_tasks(Process& process, SeizeWatch& watch) {
     BT_TRY(const std::vector<pid_t> tasks, proc.tasks(process.pid()));
     for (const pid_t tid : tasks) {
       if (tid == process.pid() || process.find(tid) != nullptr) continue;
-      if (process.threads().size() > 1) watch.begin();
-      BT_TRY(const bool more, seize_task(process, tid, watch));
+      if (process.threads().size() > 1) seizing.watch.begin();
+      BT_TRY(const bool more, seize_task(process, tid, seizing));
       again = again || more;
     }
     // The list has a thread that executes a program by its own id, or it is the leader by now.
-    BT_TRY(const bool more, seize_leader(process, watch));
+    BT_TRY(const bool more, seize_leader(process, seizing));
     again = again || more;
   }
   return any;
 }
 
 /// Seizes a thread that is not traced yet. Returns true if there may be others now.
-Result<bool> Attaching::seize_task(Process& process, pid_t tid, SeizeWatch& watch) {
-  auto seized = seize(process.pid(), tid, watch);
+Result<bool> Attaching::seize_task(Process& process, pid_t tid, Seizing& seizing) {
+  auto seized = seize(process.pid(), tid, seizing);
   if (!seized && seized.error().is(std::errc::operation_not_permitted)) {
     const auto status = ProcFs{}.status(tid);
     if (!status) return true;
     // The thread is ending, or a clone of a seized one.
     if (status->state == 'Z' || status->state == 'X' || status->tracer_pid != 0) return false;
-    seized = seize(process.pid(), tid, watch);
+    seized = seize(process.pid(), tid, seizing);
   }
   if (!seized && seized.error().is(TraceErrc::kTraceeGone)) return true;
   BT_CHECKED(seized);
-  if (*seized == process.pid()) BT_CHECKED(process.renew_memory());
+  if (*seized == process.pid()) seizing.new_image = true;
   note_seized(process, *seized);
   return true;
 }
@@ -129,21 +137,21 @@ Result<bool> Attaching::seize_task(Process& process, pid_t tid, SeizeWatch& watc
 /// Seizes the leader unless it is traced. A thread that executes a program takes over its id: if
 /// only the former leader had been seized, nothing is. Returns true if there may be other threads
 /// now.
-Result<bool> Attaching::seize_leader(Process& process, SeizeWatch& watch) {
+Result<bool> Attaching::seize_leader(Process& process, Seizing& seizing) {
   const pid_t pid = process.pid();
   for (int i = 1;; ++i) {
     BT_TRY(const ProcStatus status, ProcFs{}.status(pid));
     if (status.state == 'Z' || status.state == 'X') return false;
     const bool known = process.find(pid) != nullptr;
-    const bool traced = status.tracer_pid == ::gettid();
+    const bool traced = status.traced_here();
     if (traced && known) return false;
     // A seized thread that has become the leader, which its event will tell, needs no seizing.
-    const auto seized = traced ? Result<pid_t>{pid} : seize(pid, pid, watch);
+    const auto seized = traced ? Result<pid_t>{pid} : seize(pid, pid, seizing);
     if (!seized && i < kMostTries) continue;
     if (!seized && seized.error().is(TraceErrc::kTraceeGone)) return true;
     BT_CHECKED(seized);
     if (traced) (void)request::interrupt(pid);
-    if (known) BT_CHECKED(process.renew_memory());
+    if (known) seizing.new_image = true;
     note_seized(process, pid);
     return true;
   }
@@ -156,22 +164,31 @@ Result<pid_t> Attaching::attach(pid_t pid) {
   if (status.tgid != pid) return fail(TraceErrc::kNotFound, "attach", as_detail(pid));
   ctrl_c_.drop_stale();
   stop_cpu_.go_back();
-  SeizeWatch watch;
-  BT_CHECKED(seize_first(pid, watch));
+  Seizing seizing;
+  BT_CHECKED(seize_first(pid, seizing));
   // A thread that was seized in the middle of clone() may make another one, which is not seized,
   // until it stops.
   bool all_stopped = false;
   for (bool again = true; again;) {
-    const auto seized = seize_tasks(*tasks_.find(pid), watch);
-    for (const auto& [tid, news] : watch.take_news()) waiter_.handle(tid, news);
+    const auto seized = seize_tasks(*tasks_.find(pid), seizing);
+    for (const auto& [tid, news] : seizing.watch.take_news()) waiter_.handle(tid, news);
     if (!seized) {
       (void)detaching_.detach(pid);
       removal_.remove_process(pid);
       return fail(seized.error());
     }
     again = *seized || !std::exchange(all_stopped, true);
-    stopper_.stop_process(pid);
-    if (tasks_.find(pid) == nullptr) return fail(TraceErrc::kTraceeGone, "attach", as_detail(pid));
+    if (!stopper_.stop_process(pid)) again = true;
+    Process* process = tasks_.find(pid);
+    if (process == nullptr) return fail(TraceErrc::kTraceeGone, "attach", as_detail(pid));
+    if (!seizing.new_image) continue;
+    const auto renewed = process->renew_memory();
+    if (!renewed && !renewed.error().is(TraceErrc::kTraceeGone)) {
+      (void)detaching_.detach(pid);
+      return fail(renewed.error());
+    }
+    seizing.new_image = !renewed;  // a thread executes yet another program
+    again = again || seizing.new_image;
   }
   Process& process = *tasks_.find(pid);
   for (const auto& each : process.threads()) {

@@ -41,12 +41,18 @@ class Attaching {
   Result<pid_t> attach(pid_t pid);
 
  private:
-  Result<pid_t> seize_first(pid_t pid, SeizeWatch& watch);
-  static Result<pid_t> seize(pid_t pid, pid_t tid, SeizeWatch& watch);
+  /// An attach in progress.
+  struct Seizing {
+    SeizeWatch watch;
+    bool new_image = false;  ///< The process executes another program than the one opened.
+  };
+
+  Result<pid_t> seize_first(pid_t pid, Seizing& seizing);
+  static Result<pid_t> seize(pid_t pid, pid_t tid, Seizing& seizing);
   void note_seized(Process& process, pid_t tid);
-  Result<bool> seize_tasks(Process& process, SeizeWatch& watch);
-  Result<bool> seize_task(Process& process, pid_t tid, SeizeWatch& watch);
-  Result<bool> seize_leader(Process& process, SeizeWatch& watch);
+  Result<bool> seize_tasks(Process& process, Seizing& seizing);
+  Result<bool> seize_task(Process& process, pid_t tid, Seizing& seizing);
+  Result<bool> seize_leader(Process& process, Seizing& seizing);
 
   TaskTable& tasks_;
   const EngineSettings& settings_;

@@ -2,6 +2,7 @@
 #include "ptrace/engine/stopper.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <set>
 
 #include "arch/base/log.hpp"
@@ -11,10 +12,17 @@ namespace backtrail::tracee {
 namespace {
 
 constexpr std::chrono::milliseconds kStopLimit{5'000};
+/// How often to look whether a thread is still traced, which takes longer than to wait for it.
+constexpr std::chrono::milliseconds kLookEvery{20};
 
 char state_of(pid_t tid) {
   const auto stat = ProcFs{}.task_stat(tid, tid);
   return stat ? stat->state : '?';
+}
+
+bool was_lost(pid_t tid) {
+  const auto status = ProcFs{}.status(tid);
+  return status && !status->traced_here();
 }
 
 }  // namespace
@@ -25,12 +33,13 @@ void Stopper::ask(Thread& thread) {
   (void)thread.interrupt();
 }
 
-void Stopper::stop(const std::function<bool(const Thread&)>& which) {
+bool Stopper::stop(const std::function<bool(const Thread&)>& which) {
   stop_cpu_.go_back();
+  std::vector<pid_t> lost;
   const auto still_runs = [&](const Thread& thread) {
     const ThreadControl& control = thread.control();
     return which(thread) && (!thread.stopped() || control.starting) && !control.zombie &&
-           !control.vfork_parent;
+           !control.vfork_parent && std::ranges::find(lost, thread.tid()) == lost.end();
   };
   for (const auto& [tid, thread] : tasks_.threads()) {
     if (which(*thread)) ask(*thread);
@@ -55,10 +64,24 @@ void Stopper::stop(const std::function<bool(const Thread&)>& which) {
     Thread* thread = tasks_.find_thread(tid);
     return thread == nullptr || !still_runs(*thread) ? nullptr : thread;
   };
+  auto looked = std::chrono::steady_clock::now();
+  // The kernel knows a child of the server's whether it is traced or not.
+  const auto is_lost = [&](pid_t tid, Waiter::Waited waited) {
+    if (waited == Waiter::Waited::kNotTraced) return true;
+    const auto now = std::chrono::steady_clock::now();
+    if (now - looked < kLookEvery) return false;
+    looked = now;
+    return was_lost(tid);
+  };
   const auto all_stay = [&] {
     std::erase_if(awaited, [&](pid_t tid) {
       while (Thread* thread = running(tid)) {
-        if (waiter_.wait_one(tid)) continue;
+        const Waiter::Waited waited = waiter_.wait_for(tid);
+        if (waited == Waiter::Waited::kHandled) continue;
+        if (is_lost(tid, waited)) {
+          lost.push_back(tid);
+          continue;
+        }
         ask_who_was_not(*thread);
         return false;
       }
@@ -73,15 +96,15 @@ void Stopper::stop(const std::function<bool(const Thread&)>& which) {
     if (std::none_of(awaited.begin(), awaited.end(), starves)) break;
     stay = waiter_.wait_until(all_stay, kStopLimit);
   }
-  if (stay) return;
   for (const auto& [tid, thread] : tasks_.threads()) {
-    if (!still_runs(*thread)) continue;
+    if (stay || !still_runs(*thread)) continue;
     log::ptrace().error("tid={} does not stop (state {}); going on without it", tid, state_of(tid));
   }
+  return lost.empty();
 }
 
-void Stopper::stop_process(pid_t pid) {
-  stop([=](const Thread& thread) { return thread.id().pid == pid; });
+bool Stopper::stop_process(pid_t pid) {
+  return stop([=](const Thread& thread) { return thread.id().pid == pid; });
 }
 
 void Stopper::stop_runners(pid_t pid) {

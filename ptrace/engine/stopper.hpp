@@ -25,8 +25,10 @@ class Stopper {
   static void ask(Thread& thread);
   /// Stops the threads for which `which` holds, except those that wait for their vfork children. A
   /// thread that does not stop in time is logged and runs on.
-  void stop(const std::function<bool(const Thread&)>& which);
-  void stop_process(pid_t pid);
+  /// @return False if one is not traced any more: another thread, which was not traced, has
+  /// executed a program and taken over its id. The kernel tells nobody of that.
+  bool stop(const std::function<bool(const Thread&)>& which);
+  bool stop_process(pid_t pid);
   /// As stop_process(), but affinities that are narrowed stay so if no thread of the process runs.
   void stop_runners(pid_t pid);
   void stop_all();

@@ -12,17 +12,17 @@ constexpr std::chrono::milliseconds kShortSlice{1};
 
 }  // namespace
 
-bool Waiter::wait_one(pid_t tid) {
+Waiter::Waited Waiter::wait_for(pid_t tid) {
   // The kernel looks at every traced thread before it answers that none has news.
-  if (tid == -1 && !child_signal_.may_have_news()) return false;
+  if (tid == -1 && !child_signal_.may_have_news()) return Waited::kNothing;
   int raw = 0;
   const pid_t found = ::waitpid(tid, &raw, __WALL | WNOHANG);
   if (found <= 0) {
     if (tid == -1) child_signal_.note_no_news();
-    return false;
+    return found == 0 ? Waited::kNothing : Waited::kNotTraced;
   }
   handle(found, WaitStatus::decode(raw));
-  return true;
+  return Waited::kHandled;
 }
 
 bool Waiter::wait_until(const std::function<bool()>& done, std::chrono::milliseconds limit) {

@@ -4,6 +4,7 @@
 /// Waits for traced threads.
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <map>
 
@@ -29,7 +30,14 @@ class Waiter {
 
   /// Handles one wait status if there is one. Does not wait.
   /// @param tid Of this thread only; -1: of any.
-  bool wait_one(pid_t tid = -1);
+  bool wait_one(pid_t tid = -1) { return wait_for(tid) == Waited::kHandled; }
+  enum class Waited : std::uint8_t {
+    kHandled,
+    kNothing,
+    kNotTraced,  ///< There is no tracee or child of this id.
+  };
+  /// As wait_one().
+  Waited wait_for(pid_t tid);
   /// Passes on a wait status that somebody has waited for before.
   void handle(pid_t tid, const WaitStatus& status) { handler_->handle(tid, status); }
   /// Handles wait statuses until `done` returns true, or for `limit`. Returns done()'s last result.

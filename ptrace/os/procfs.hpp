@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <sys/types.h>
+#include <unistd.h>
 
 #include "arch/base/result.hpp"
 #include "arch/isa.hpp"
@@ -57,6 +58,9 @@ struct ProcStatus {
   bool no_new_privileges = false;
   int seccomp = 0;                     ///< 0 none, 1 strict, 2 filter.
   std::optional<int> seccomp_filters;  ///< Number of filters; nullopt before Linux 5.9.
+
+  /// Returns true if the calling thread traces it.
+  [[nodiscard]] bool traced_here() const { return tracer_pid == ::gettid(); }
 };
 
 /// A line of /proc/PID/maps.

@@ -151,6 +151,7 @@ class MachineInterface(unittest.TestCase):
         session.ask("-break-insert -f main")
         session.run("-exec-continue")
         session.ask('-interpreter-exec console "record btrace"')
+        session.ask("-break-delete")  # the loop begins there
         session.stops.clear()
         session.ask("-exec-continue")
         session.ask("-exec-interrupt")
