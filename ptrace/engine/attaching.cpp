@@ -72,7 +72,7 @@ Result<pid_t> Attaching::seize_first(pid_t pid, Seizing& seizing) {
     }
     why_closed = opened.error();
     if (i < kMostTries && why_closed->is(TraceErrc::kTraceeGone)) continue;
-    // It has been asked to stop.
+    // The thread has been asked to stop.
     if (!request::detach(*seized)) detaching_.detach_later(*seized);
     return fail(*why_closed);
   }
