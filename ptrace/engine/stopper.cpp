@@ -7,6 +7,7 @@
 
 #include "arch/base/log.hpp"
 #include "ptrace/os/procfs.hpp"
+#include "ptrace/os/ptrace_request.hpp"
 
 namespace backtrail::tracee {
 namespace {
@@ -20,9 +21,12 @@ char state_of(pid_t tid) {
   return stat ? stat->state : '?';
 }
 
+/// Returns true if the thread is there, but not traced.
 bool was_lost(pid_t tid) {
   const auto status = ProcFs{}.status(tid);
-  return status && !status->traced_here();
+  if (!status || status->tracer_pid != 0) return false;
+  const auto asked = request::interrupt(tid);
+  return !asked && asked.error().is(TraceErrc::kTraceeGone);
 }
 
 }  // namespace
