@@ -23,7 +23,7 @@ namespace backtrail::arch::x86::translate {
 namespace {
 
 constexpr unsigned kPrograms = test::cases(4000);
-/// Of fewer, chance would decide whether enough come to their ends.
+/// Chance would decide whether enough of fewer programs come to their ends.
 constexpr unsigned kSteppedPrograms = test::kSanitized ? 25 : 100;
 constexpr std::size_t kProgramBytes = 64UL * 1024;
 constexpr std::size_t kStackBytes = 4096;
