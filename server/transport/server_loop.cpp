@@ -101,8 +101,9 @@ struct ServerLoop::Impl final : ConnectionListener {
   std::unique_ptr<Connection> connection;
   std::unique_ptr<Conversation> conversation;
   std::optional<StopSignals> stop_signals;
-  std::optional<Watched> stop;  ///< Waits on stop_signals.
-  bool fate_seen = false;       ///< The session has asked to end its connection.
+  std::optional<Watched> stop;     ///< Waits on stop_signals.
+  bool fate_seen = false;          ///< The session has asked to end its connection.
+  bool target_came_first = false;  ///< Before a packet that waits (serve_client()).
   bool done = false;
   int exit_status = 0;
 };
@@ -154,6 +155,11 @@ bool ServerLoop::Impl::serve_client() {
   do {
     if (::poll(waited, std::size(waited), -1) < 0 && errno != EINTR) return false;
     if (stop_signal.revents != 0) return false;
+    // A packet is about the target as it is: what has happened to that comes first. Only once,
+    // because a target that runs may have news all the time.
+    const bool both = event.revents != 0 && client.revents != 0;
+    target_came_first = both && !target_came_first;
+    if (target_came_first) return true;
     if (client.revents != 0) connection->read_now();
   } while (event.revents == 0 && !done && connection->only_wants_input() &&
            (run_control == nullptr || !run_control->needs_pump()));
