@@ -168,25 +168,23 @@ Result<pid_t> Attaching::attach(pid_t pid) {
   BT_CHECKED(seize_first(pid, seizing));
   // A thread that was seized in the middle of clone() may make another one, which is not seized,
   // until it stops.
+  const auto give_up = [&](const Error& why) {
+    (void)detaching_.detach(pid);
+    removal_.remove_process(pid);
+    return fail(why);
+  };
   bool all_stopped = false;
   for (bool again = true; again;) {
     const auto seized = seize_tasks(*tasks_.find(pid), seizing);
     for (const auto& [tid, news] : seizing.watch.take_news()) waiter_.handle(tid, news);
-    if (!seized) {
-      (void)detaching_.detach(pid);
-      removal_.remove_process(pid);
-      return fail(seized.error());
-    }
+    if (!seized) return give_up(seized.error());
     again = *seized || !std::exchange(all_stopped, true);
     if (!stopper_.stop_process(pid)) again = true;
     Process* process = tasks_.find(pid);
     if (process == nullptr) return fail(TraceErrc::kTraceeGone, "attach", as_detail(pid));
     if (!seizing.new_image) continue;
     const auto renewed = process->renew_memory();
-    if (!renewed && !renewed.error().is(TraceErrc::kTraceeGone)) {
-      (void)detaching_.detach(pid);
-      return fail(renewed.error());
-    }
+    if (!renewed && !renewed.error().is(TraceErrc::kTraceeGone)) return give_up(renewed.error());
     seizing.new_image = !renewed;  // a thread executes yet another program
     again = again || seizing.new_image;
   }

@@ -96,7 +96,7 @@ void StopHandler::handle_reported(Thread& thread, const WaitStatus& status) {
   switch (status.kind) {
     case WaitKind::kStopped:
       if (!kinds_.signals.is_passed(thread, status.signal) && thread.is_gone()) {
-        return thread.note_gone();
+        return (void)thread.run(RunRequest::kContinue, 0);
       }
       kinds_.signals.handle(thread, status.signal);
       return;

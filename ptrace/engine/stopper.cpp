@@ -21,13 +21,40 @@ char state_of(pid_t tid) {
   return stat ? stat->state : '?';
 }
 
-/// Returns true if the thread is there, but not traced.
-bool was_lost(pid_t tid) {
-  const auto status = ProcFs{}.status(tid);
-  if (!status || status->tracer_pid != 0) return false;
-  const auto asked = request::interrupt(tid);
-  return !asked && asked.error().is(TraceErrc::kTraceeGone);
+bool runs(const Thread& thread) {
+  return !thread.stopped() || thread.control().starting;
 }
+
+/// Threads that are not traced any more.
+class LostThreads {
+ public:
+  [[nodiscard]] bool any() const { return !tids_.empty(); }
+  [[nodiscard]] bool contain(pid_t tid) const {
+    return std::ranges::find(tids_, tid) != tids_.end();
+  }
+  /// Returns true, and notes the thread, if it is lost; `waited` says what the kernel knows of it.
+  bool note(pid_t tid, Waiter::Waited waited) {
+    const bool lost = waited == Waiter::Waited::kNotTraced || is_untraced_child(tid);
+    if (lost) tids_.push_back(tid);
+    return lost;
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  /// The server can wait for its own children whether they are traced or not.
+  bool is_untraced_child(pid_t tid) {
+    if (Clock::now() - looked_ < kLookEvery) return false;
+    looked_ = Clock::now();
+    const auto status = ProcFs{}.status(tid);
+    if (!status || status->tracer_pid != 0) return false;
+    const auto asked = request::interrupt(tid);
+    return !asked && asked.error().is(TraceErrc::kTraceeGone);
+  }
+
+  std::vector<pid_t> tids_;
+  Clock::time_point looked_ = Clock::now();
+};
 
 }  // namespace
 
@@ -39,11 +66,11 @@ void Stopper::ask(Thread& thread) {
 
 bool Stopper::stop(const std::function<bool(const Thread&)>& which) {
   stop_cpu_.go_back();
-  std::vector<pid_t> lost;
+  LostThreads lost;
   const auto still_runs = [&](const Thread& thread) {
     const ThreadControl& control = thread.control();
-    return which(thread) && (!thread.stopped() || control.starting) && !control.zombie &&
-           !control.vfork_parent && std::ranges::find(lost, thread.tid()) == lost.end();
+    return which(thread) && runs(thread) && !control.zombie && !control.vfork_parent &&
+           !lost.contain(thread.tid());
   };
   for (const auto& [tid, thread] : tasks_.threads()) {
     if (which(*thread)) ask(*thread);
@@ -68,24 +95,12 @@ bool Stopper::stop(const std::function<bool(const Thread&)>& which) {
     Thread* thread = tasks_.find_thread(tid);
     return thread == nullptr || !still_runs(*thread) ? nullptr : thread;
   };
-  auto looked = std::chrono::steady_clock::now();
-  // The kernel knows a child of the server's whether it is traced or not.
-  const auto is_lost = [&](pid_t tid, Waiter::Waited waited) {
-    if (waited == Waiter::Waited::kNotTraced) return true;
-    const auto now = std::chrono::steady_clock::now();
-    if (now - looked < kLookEvery) return false;
-    looked = now;
-    return was_lost(tid);
-  };
   const auto all_stay = [&] {
     std::erase_if(awaited, [&](pid_t tid) {
       while (Thread* thread = running(tid)) {
         const Waiter::Waited waited = waiter_.wait_for(tid);
         if (waited == Waiter::Waited::kHandled) continue;
-        if (is_lost(tid, waited)) {
-          lost.push_back(tid);
-          continue;
-        }
+        if (lost.note(tid, waited)) return true;
         ask_who_was_not(*thread);
         return false;
       }
@@ -100,11 +115,12 @@ bool Stopper::stop(const std::function<bool(const Thread&)>& which) {
     if (std::none_of(awaited.begin(), awaited.end(), starves)) break;
     stay = waiter_.wait_until(all_stay, kStopLimit);
   }
+  if (stay) return !lost.any();
   for (const auto& [tid, thread] : tasks_.threads()) {
-    if (stay || !still_runs(*thread)) continue;
+    if (!still_runs(*thread)) continue;
     log::ptrace().error("tid={} does not stop (state {}); going on without it", tid, state_of(tid));
   }
-  return lost.empty();
+  return !lost.any();
 }
 
 bool Stopper::stop_process(pid_t pid) {
@@ -113,17 +129,15 @@ bool Stopper::stop_process(pid_t pid) {
 
 void Stopper::stop_runners(pid_t pid) {
   const bool any = std::ranges::any_of(tasks_.threads(), [=](const auto& entry) {
-    const Thread& thread = *entry.second;
-    return thread.id().pid == pid && (!thread.stopped() || thread.control().starting);
+    return entry.second->id().pid == pid && runs(*entry.second);
   });
   if (any) stop_process(pid);
 }
 
 void Stopper::stop_all() {
   // A client's step has stopped the only thread that ran, which goes on sharing its CPU then.
-  const bool any = std::ranges::any_of(tasks_.threads(), [](const auto& entry) {
-    return !entry.second->stopped() || entry.second->control().starting;
-  });
+  const bool any =
+      std::ranges::any_of(tasks_.threads(), [](const auto& entry) { return runs(*entry.second); });
   if (any) stop([](const Thread&) { return true; });
 }
 

@@ -69,14 +69,6 @@ Result<void> request(__ptrace_request what, const char* operation, pid_t tid, vo
   return {};
 }
 
-/// Returns true if a stop or the end of the thread waits to be collected.
-bool has_news(pid_t tid) {
-  siginfo_t info{};
-  const int done = ::waitid(P_PID, static_cast<id_t>(tid), &info,
-                            WEXITED | WSTOPPED | WNOHANG | WNOWAIT | __WALL);
-  return done == 0 && info.si_pid == tid;
-}
-
 /// Resumes, unless SIGKILL has already moved the thread from its stop to the one at its end: that
 /// stop must not be passed over.
 Result<void> resume(__ptrace_request what, const char* operation, pid_t tid, int signal) {
@@ -108,6 +100,13 @@ Result<std::vector<std::uint8_t>> read_register_note(pid_t tid, std::uint32_t no
 }
 
 }  // namespace
+
+bool has_news(pid_t tid) {
+  siginfo_t info{};
+  const int done = ::waitid(P_PID, static_cast<id_t>(tid), &info,
+                            WEXITED | WSTOPPED | WNOHANG | WNOWAIT | __WALL);
+  return done == 0 && info.si_pid == tid;
+}
 
 Result<void> seize(pid_t tid, unsigned long options) {
   return request(PTRACE_SEIZE, "ptrace(PTRACE_SEIZE)", tid, nullptr, number_argument(options));

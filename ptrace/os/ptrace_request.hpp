@@ -26,6 +26,9 @@ Result<void> set_options(pid_t tid, unsigned long options);
 /// Stops a running seized thread (PTRACE_EVENT_STOP follows). The thread need not be stopped.
 Result<void> interrupt(pid_t tid);
 
+/// Returns true if a stop or the end of the thread waits to be collected.
+[[nodiscard]] bool has_news(pid_t tid);
+
 /// Resumes and delivers `signal` (0 = none); a signal takes effect only after a signal stop. Does
 /// nothing if a new stop or the end of the thread waits to be collected, as after SIGKILL.
 Result<void> cont(pid_t tid, int signal = 0);

@@ -7,7 +7,6 @@
 
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "arch/base/log.hpp"
@@ -29,13 +28,6 @@ constexpr std::int64_t kErestartSys = -512;
 constexpr std::int64_t kErestartNoIntr = -513;
 constexpr std::int64_t kErestartNoHand = -514;
 constexpr std::int64_t kErestartRestartBlock = -516;
-
-/// Returns true if the thread has a wait status that nobody has taken.
-bool has_news(pid_t tid) {
-  siginfo_t info{};
-  const int which = WSTOPPED | WEXITED | WNOHANG | WNOWAIT | __WALL;
-  return ::waitid(P_PID, static_cast<id_t>(tid), &info, which) == 0 && info.si_pid == tid;
-}
 
 /// Returns true for stops in the middle of a call: fork, clone, exec and the end of a vfork.
 bool is_inside_syscall(const WaitStatus& status) {
@@ -214,15 +206,7 @@ bool Thread::is_gone() const {
   const bool exits = info->si_code == event_code(PTRACE_EVENT_EXIT);
   if (!exits || status_.is_event(PTRACE_EVENT_EXIT)) return false;
   // A program can queue a SIGTRAP of that code for itself, but that stop's status has been taken.
-  return has_news(tid_);
-}
-
-void Thread::note_gone() {
-  process_.forget_insn_bytes();
-  set_state(State::kRunning);
-  regs_.reset();
-  cause_.reset();
-  debug_status_.reset();
+  return request::has_news(tid_);
 }
 
 bool Thread::is_replaced() const {
@@ -297,9 +281,13 @@ Result<void> Thread::run(RunRequest what, int signal) {
       break;
   }
   // A thread that is gone is as good as running: its exit status is on its way.
-  note_gone();
+  process_.forget_insn_bytes();
+  set_state(State::kRunning);
   last_run_ = what;
   trap_flag_.running();
+  regs_.reset();
+  cause_.reset();
+  debug_status_.reset();
   return done;
 }
 

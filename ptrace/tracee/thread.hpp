@@ -148,11 +148,8 @@ class Thread {
   [[nodiscard]] bool fault_pending() const;
   /// Returns true if the kernel has taken the stopped thread out of its stop to end it, because of
   /// a SIGKILL or another thread's exec. The stop then has no consequence. The thread may be at its
-  /// PTRACE_EVENT_EXIT already, which has not been noted; requests would be carried out there.
+  /// PTRACE_EVENT_EXIT already, which has not been noted: it answers requests there.
   [[nodiscard]] bool is_gone() const;
-  /// Call instead of run() if is_gone(): the thread has no stop to be resumed from, and its next
-  /// wait status is on its way.
-  void note_gone();
   /// Returns true if the program that another thread executes has taken the stopped thread's id and
   /// is at its PTRACE_EVENT_EXEC, which has not been noted. Only kernels before 5.13 let it be
   /// asked then; for others the thread is gone (looks_like_a_spurious_pid() in kernel/ptrace.c).

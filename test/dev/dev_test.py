@@ -177,6 +177,16 @@ class Dev(unittest.TestCase):
         with open(self.environment["CALLS"], encoding="utf-8") as file:
             return done, file.read()
 
+    def outcome(self, report, status=0):
+        """Runs ./dev test, whose ctest writes this report; returns the result."""
+        self.file("installed", DEBIAN_12 + FOR_PROGRAM_TESTS)
+        self.environment["REPORT"] = self.file("report.xml", report)
+        os.makedirs(os.path.join(self.folder, "build", "release"))
+        self.program("bin/ctest", CTEST + "exit %d\n" % status)
+        done, _ = self.dev("test")
+        self.assertEqual(done.returncode != 0, status != 0, done)
+        return done
+
     def installs(self):
         """Runs ./dev setup; returns the packages that it installs."""
         done, calls = self.dev("setup")
@@ -202,13 +212,7 @@ class Dev(unittest.TestCase):
         self.assertIn("--no-install-recommends dpkg-dev file man-db zsh fish rpm\n", calls)
 
     def test_repeats_at_the_end_what_failed_tests_said(self):
-        self.file("installed", DEBIAN_12 + FOR_PROGRAM_TESTS)
-        self.environment["REPORT"] = self.file("report.xml", FAILED)
-        os.makedirs(os.path.join(self.folder, "build", "release"))
-        self.program("bin/ctest", CTEST + "exit 8\n")
-        done, _ = self.dev("test")
-        self.assertNotEqual(done.returncode, 0, done)
-        self.assertEqual(done.stdout, """
+        self.assertEqual(self.outcome(FAILED, status=8).stdout, """
 failed: Page.Opens
   a_test.cpp:5: Failure
   Expected: (a) < (b)
@@ -221,13 +225,7 @@ failed: ide
 """)
 
     def test_lists_what_tests_skipped(self):
-        self.file("installed", DEBIAN_12 + FOR_PROGRAM_TESTS)
-        self.environment["REPORT"] = self.file("report.xml", REPORT)
-        os.makedirs(os.path.join(self.folder, "build", "release"))
-        self.program("bin/ctest", CTEST)
-        done, _ = self.dev("test")
-        self.assertEqual(done.returncode, 0, done)
-        self.assertEqual(done.stdout, """
+        self.assertEqual(self.outcome(REPORT).stdout, """
 skipped:
   Perf.Opens: perf is forbidden
   ide: Ide.test_a: gdb is too old
@@ -241,11 +239,7 @@ skipped in part:
 """)
 
     def test_counts_the_tests_of_a_binary(self):
-        self.file("installed", DEBIAN_12 + FOR_PROGRAM_TESTS)
-        self.environment["REPORT"] = self.file("report.xml", BINARY)
-        os.makedirs(os.path.join(self.folder, "build", "release"))
-        self.program("bin/ctest", CTEST + "exit 8\n")
-        done, _ = self.dev("test")
+        done = self.outcome(BINARY, status=8)
         self.assertIn("\nskipped:\n  Bytes.Pext: this CPU has no PEXT\n", done.stdout)
         self.assertIn("\nfailed: unit_arch\n  a_test.cpp:9: Failure\n  Expected: (a) < (b)\n", done.stdout)
         self.assertTrue(done.stdout.endswith("\n2 passed, 1 failed, 1 skipped\n"), done.stdout)

@@ -10,12 +10,12 @@
 
 #include <sys/eventfd.h>
 #include <sys/ptrace.h>
-#include <sys/wait.h>
 
 #include <gtest/gtest.h>
 
 #include "engine_driver.hpp"
 #include "ptrace/os/procfs.hpp"
+#include "ptrace/os/ptrace_request.hpp"
 #include "ptrace/os/unique_fd.hpp"
 #include "symbols.hpp"
 
@@ -45,18 +45,13 @@ bool kill_outside(Engine& engine, pid_t pid) {
   return pump_until(engine, [&] { return !engine.untold_ends().empty(); });
 }
 
-/// Waits until the kernel has a wait status of the thread; leaves it there.
 bool has_news_in_time(pid_t tid) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes{1};
-  while (std::chrono::steady_clock::now() < deadline) {
-    siginfo_t info{};
-    const int which = WSTOPPED | WEXITED | WNOHANG | WNOWAIT | __WALL;
-    if (::waitid(P_PID, static_cast<id_t>(tid), &info, which) == 0 && info.si_pid == tid) {
-      return true;
-    }
+  while (!request::has_news(tid)) {
+    if (std::chrono::steady_clock::now() > deadline) return false;
     std::this_thread::yield();
   }
-  return false;
+  return true;
 }
 
 // Requests to the thread would be carried out at its PTRACE_EVENT_EXIT.
