@@ -7,8 +7,8 @@
 #include <gtest/gtest.h>
 
 #include "cache_run.hpp"
+#include "elf_symbols.hpp"
 #include "ptrace/os/procfs.hpp"
-#include "symbols.hpp"
 #include "test/support/effort.hpp"
 #include "test/support/machine.hpp"
 #include "trace_judge.hpp"

@@ -13,9 +13,9 @@
 #include <gtest/gtest.h>
 
 #include "decoder/trace/trace_consumer.hpp"
+#include "elf_symbols.hpp"
 #include "engine_driver.hpp"
 #include "ptrace/trace/thread_trace.hpp"
-#include "symbols.hpp"
 
 namespace backtrail::tracee {
 

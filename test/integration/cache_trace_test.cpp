@@ -13,6 +13,7 @@
 #include "decoder/bts/branch_store.hpp"
 #include "elf_symbols.hpp"
 #include "ptrace/trace/thread_trace.hpp"
+#include "test/support/effort.hpp"
 #include "traced_program.hpp"
 
 namespace backtrail::tracee {
@@ -114,7 +115,8 @@ TEST(CacheTracePrograms, AreAtLeastThirty) {
 
 INSTANTIATE_TEST_SUITE_P(Programs, CacheTraceFromTheStart, testing::ValuesIn(small_programs()),
                          name_of);
-INSTANTIATE_TEST_SUITE_P(Programs, CacheTrace, testing::ValuesIn(other_programs()), name_of);
+INSTANTIATE_TEST_SUITE_P(Programs, CacheTrace, testing::ValuesIn(test::every(2, other_programs())),
+                         name_of);
 
 class CacheUnderStops : public testing::TestWithParam<ProgramCase> {};
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Symbols of an ELF file by name, for tests in gdb's role. Trusts the file.
+/// Symbols of an ELF file by name. Trusts the file.
 
 #include <cstdint>
 #include <cstring>
@@ -11,6 +11,9 @@
 
 #include <elf.h>
 
+#include <gtest/gtest.h>
+
+#include "arch/base/address.hpp"
 #include "arch/base/file_bytes.hpp"
 
 namespace backtrail::tracee {
@@ -49,6 +52,15 @@ std::map<std::string, std::uint64_t> symbols(const std::vector<std::uint8_t>& by
   if (bytes.size() < sizeof(Elf64_Ehdr)) return {};
   return bytes[EI_CLASS] == ELFCLASS64 ? detail::symbols<Elf64_Ehdr, Elf64_Shdr, Elf64_Sym>(bytes)
                                        : detail::symbols<Elf32_Ehdr, Elf32_Shdr, Elf32_Sym>(bytes);
+}
+
+/// Returns the address of a symbol in one of the test programs that are not position independent.
+/// Returns 0 and fails the test if there is none.
+[[nodiscard]] inline TraceeAddr symbol_of(const std::string& program, const std::string& symbol) {
+  const auto symbols = read_elf_symbols(std::string{BT_INFERIOR_DIR} + "/" + program);
+  const auto found = symbols.find(symbol);
+  EXPECT_NE(found, symbols.end()) << "no symbol " << symbol << " in " << program;
+  return TraceeAddr{found != symbols.end() ? found->second : 0};
 }
 
 }  // namespace backtrail::tracee

@@ -7,9 +7,9 @@
 
 #include <gtest/gtest.h>
 
+#include "elf_symbols.hpp"
 #include "engine_driver.hpp"
 #include "ptrace/os/procfs.hpp"
-#include "symbols.hpp"
 
 namespace backtrail::tracee {
 namespace {

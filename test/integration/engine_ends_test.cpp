@@ -13,11 +13,11 @@
 
 #include <gtest/gtest.h>
 
+#include "elf_symbols.hpp"
 #include "engine_driver.hpp"
 #include "ptrace/os/procfs.hpp"
 #include "ptrace/os/ptrace_request.hpp"
 #include "ptrace/os/unique_fd.hpp"
-#include "symbols.hpp"
 
 namespace backtrail::tracee {
 namespace {

@@ -11,10 +11,10 @@
 
 #include <gtest/gtest.h>
 
+#include "elf_symbols.hpp"
 #include "engine_driver.hpp"
 #include "ptrace/engine/engine.hpp"
 #include "ptrace/os/unique_fd.hpp"
-#include "symbols.hpp"
 #include "test/support/effort.hpp"
 
 namespace backtrail::tracee {

@@ -21,9 +21,9 @@
 
 #include <gtest/gtest.h>
 
+#include "elf_symbols.hpp"
 #include "engine_driver.hpp"
 #include "ptrace/os/procfs.hpp"
-#include "symbols.hpp"
 #include "test/support/machine.hpp"
 
 namespace backtrail::tracee {

@@ -18,9 +18,9 @@
 
 #include <gtest/gtest.h>
 
+#include "elf_symbols.hpp"
 #include "engine_driver.hpp"
 #include "ptrace/os/unique_fd.hpp"
-#include "symbols.hpp"
 
 namespace backtrail::tracee {
 namespace {

@@ -178,13 +178,14 @@ TEST_P(LivePastTruth, WhatIsShownWasThere) {
   EXPECT_EQ(end.stack, way.back().stack);
 }
 
-INSTANTIATE_TEST_SUITE_P(Programs, LivePastTruth,
-                         ::testing::Values("values_sorts_O0", "values_sorts_O2", "values_prints_O2",
-                                           "values_jumps_O0", "values_jumps_O2",
-                                           "values_signals_O0", "values_signals_O2",
-                                           "values_maps_O2", "values_loops_O3", "values_objects_O0",
-                                           "values_objects_O2"),
-                         [](const auto& test) { return std::string{test.param}; });
+INSTANTIATE_TEST_SUITE_P(
+    Programs, LivePastTruth,
+    ::testing::ValuesIn(test::every(
+        2, std::vector<const char*>{"values_sorts_O0", "values_sorts_O2", "values_prints_O2",
+                                    "values_jumps_O0", "values_jumps_O2", "values_signals_O0",
+                                    "values_signals_O2", "values_maps_O2", "values_loops_O3",
+                                    "values_objects_O0", "values_objects_O2"})),
+    [](const auto& test) { return std::string{test.param}; });
 
 /// A program, and how much of its values is recorded.
 using RecordedProgram = std::pair<const char*, const char*>;
@@ -237,13 +238,16 @@ TEST_P(LivePastOfTranslatedCode, WhatIsShownWasThere) {
 
 INSTANTIATE_TEST_SUITE_P(
     Programs, LivePastOfTranslatedCode,
-    ::testing::Values(
-        RecordedProgram{"values_sorts_O0", "free"}, RecordedProgram{"values_jumps_O2", "free"},
-        RecordedProgram{"values_maps_O2", "free"}, RecordedProgram{"values_loops_O2", "free"},
-        RecordedProgram{"values_prints_O0", "free"}, RecordedProgram{"values_sorts_O0", "most"},
-        RecordedProgram{"values_jumps_O2", "most"}, RecordedProgram{"values_prints_O0", "most"},
-        RecordedProgram{"values_sorts_O2", "all"}, RecordedProgram{"values_jumps_O2", "all"},
-        RecordedProgram{"values_signals_O2", "all"}, RecordedProgram{"values_prints_O0", "all"}),
+    ::testing::ValuesIn(test::every(
+        2,
+        std::vector{
+            RecordedProgram{"values_sorts_O0", "free"}, RecordedProgram{"values_jumps_O2", "free"},
+            RecordedProgram{"values_maps_O2", "free"}, RecordedProgram{"values_loops_O2", "free"},
+            RecordedProgram{"values_prints_O0", "free"}, RecordedProgram{"values_sorts_O0", "most"},
+            RecordedProgram{"values_jumps_O2", "most"}, RecordedProgram{"values_prints_O0", "most"},
+            RecordedProgram{"values_sorts_O2", "all"}, RecordedProgram{"values_jumps_O2", "all"},
+            RecordedProgram{"values_signals_O2", "all"},
+            RecordedProgram{"values_prints_O0", "all"}})),
     [](const auto& test) { return std::string{test.param.first} + "_" + test.param.second; });
 
 /// Runs a program to its crash. Returns how many of its registers are known in the last part.

@@ -18,6 +18,7 @@
 #include "cache_run.hpp"
 #include "ptrace/codecache/persist/persistent_store.hpp"
 #include "ptrace/source/source_statistics.hpp"
+#include "test/support/effort.hpp"
 #include "test/support/temporary_folder.hpp"
 
 namespace backtrail::tracee {
@@ -166,20 +167,21 @@ TEST_P(RecordedValues, AreThoseOfTheSteppedProgram) {
 
 /// Programs whose registers are the same in every run: they ask for no process ids, random values
 /// or memory.
-INSTANTIATE_TEST_SUITE_P(Programs, RecordedValues,
-                         testing::Values(Case{"vectors_static", {}}, Case{"coroutines", {}},
-                                         Case{"branches", {"recursion"}},
-                                         Case{"branches", {"sort"}}, Case{"branches", {"strings"}},
-                                         Case{"branches", {"longjmp"}},
-                                         Case{"branches", {"sort"}, 300},
-                                         Case{"vectors_static", {}, 0, ValueDepth::kAll},
-                                         Case{"coroutines", {}, 0, ValueDepth::kAll},
-                                         Case{"branches", {"recursion"}, 0, ValueDepth::kAll},
-                                         Case{"branches", {"sort"}, 0, ValueDepth::kAll},
-                                         Case{"branches", {"strings"}, 0, ValueDepth::kAll},
-                                         Case{"branches", {"longjmp"}, 0, ValueDepth::kAll},
-                                         Case{"branches", {"sort"}, 300, ValueDepth::kAll}),
-                         name_of);
+INSTANTIATE_TEST_SUITE_P(
+    Programs, RecordedValues,
+    testing::ValuesIn(
+        test::every(2, std::vector{Case{"vectors_static", {}}, Case{"coroutines", {}},
+                                   Case{"branches", {"recursion"}}, Case{"branches", {"sort"}},
+                                   Case{"branches", {"strings"}}, Case{"branches", {"longjmp"}},
+                                   Case{"branches", {"sort"}, 300},
+                                   Case{"vectors_static", {}, 0, ValueDepth::kAll},
+                                   Case{"coroutines", {}, 0, ValueDepth::kAll},
+                                   Case{"branches", {"recursion"}, 0, ValueDepth::kAll},
+                                   Case{"branches", {"sort"}, 0, ValueDepth::kAll},
+                                   Case{"branches", {"strings"}, 0, ValueDepth::kAll},
+                                   Case{"branches", {"longjmp"}, 0, ValueDepth::kAll},
+                                   Case{"branches", {"sort"}, 300, ValueDepth::kAll}})),
+    name_of);
 
 class KeptValues : public testing::TestWithParam<Case> {};
 
@@ -201,16 +203,17 @@ TEST_P(KeptValues, AreThoseOfTheSteppedProgram) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Programs, KeptValues,
-                         testing::Values(Case{"vectors_static", {}}, Case{"coroutines", {}},
-                                         Case{"branches", {"recursion"}},
-                                         Case{"branches", {"strings"}},
-                                         Case{"branches", {"longjmp"}}, Case{"branches", {"sort"}},
-                                         Case{"branches", {"sort"}, 300},
-                                         Case{"vectors_static", {}, 0, ValueDepth::kAll},
-                                         Case{"branches", {"recursion"}, 0, ValueDepth::kAll},
-                                         Case{"branches", {"sort"}, 300, ValueDepth::kAll}),
-                         name_of);
+INSTANTIATE_TEST_SUITE_P(
+    Programs, KeptValues,
+    testing::ValuesIn(
+        test::every(2, std::vector{Case{"vectors_static", {}}, Case{"coroutines", {}},
+                                   Case{"branches", {"recursion"}}, Case{"branches", {"strings"}},
+                                   Case{"branches", {"longjmp"}}, Case{"branches", {"sort"}},
+                                   Case{"branches", {"sort"}, 300},
+                                   Case{"vectors_static", {}, 0, ValueDepth::kAll},
+                                   Case{"branches", {"recursion"}, 0, ValueDepth::kAll},
+                                   Case{"branches", {"sort"}, 300, ValueDepth::kAll}})),
+    name_of);
 
 }  // namespace
 }  // namespace backtrail::tracee

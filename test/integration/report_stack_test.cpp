@@ -3,12 +3,16 @@
 // functions as in gdb on the same file.
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <regex>
 #include <sstream>
+#include <string>
+#include <vector>
 
 #include <gmock/gmock.h>
 
 #include "report_fixture.hpp"
+#include "test/support/effort.hpp"
 
 namespace backtrail::tracee {
 namespace {
@@ -102,7 +106,9 @@ constexpr Case kCases[] = {
     {"stacks_static_pie", "chain"},
     {"stacks_static_pie", "roomy"},
 };
-INSTANTIATE_TEST_SUITE_P(Programs, ReportStackLikeGdb, ::testing::ValuesIn(kCases),
+INSTANTIATE_TEST_SUITE_P(Programs, ReportStackLikeGdb,
+                         ::testing::ValuesIn(test::every(2, std::vector(std::begin(kCases),
+                                                                        std::end(kCases)))),
                          [](const auto& each) {
                            std::string name =
                                std::string{each.param.program} + "_" + each.param.how;

@@ -9,10 +9,10 @@
 
 #include <gtest/gtest.h>
 
+#include "elf_symbols.hpp"
 #include "engine_driver.hpp"
 #include "ptrace/os/procfs.hpp"
 #include "ptrace/trace/thread_trace.hpp"
-#include "symbols.hpp"
 #include "trace_judge.hpp"
 
 namespace backtrail::tracee {

@@ -19,9 +19,9 @@
 #include <unistd.h>
 
 #include "ptrace/os/unique_fd.hpp"
+#include "test/integration/elf_symbols.hpp"
 #include "test/integration/rsp_client.hpp"
 #include "test/integration/server_process.hpp"
-#include "test/integration/symbols.hpp"
 #include "test/support/subprocess.hpp"
 #include "test/support/temporary_folder.hpp"
 

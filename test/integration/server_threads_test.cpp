@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "ptrace/os/procfs.hpp"
+#include "test/integration/elf_symbols.hpp"
 #include "test/integration/server_process.hpp"
-#include "test/integration/symbols.hpp"
 
 namespace backtrail::test {
 namespace {

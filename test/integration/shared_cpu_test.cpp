@@ -17,8 +17,8 @@
 
 #include <gtest/gtest.h>
 
+#include "elf_symbols.hpp"
 #include "engine_driver.hpp"
-#include "symbols.hpp"
 #include "test/support/own_affinity.hpp"
 
 namespace backtrail::tracee {

@@ -3,7 +3,9 @@
 // zone, and memory. BACKTRAIL_CODE_SEED sets the seed of the first program, to repeat a run.
 
 #include <algorithm>
+#include <array>
 #include <bit>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -24,7 +26,7 @@ namespace {
 
 constexpr unsigned kPrograms = test::cases(4000);
 /// Chance would decide whether enough of fewer programs come to their ends.
-constexpr unsigned kSteppedPrograms = test::kSanitized ? 25 : 100;
+constexpr unsigned kSteppedPrograms = test::kSanitized ? 25 : 60;
 constexpr std::size_t kProgramBytes = 64UL * 1024;
 constexpr std::size_t kStackBytes = 4096;
 constexpr std::size_t kRsp = 4;
@@ -56,6 +58,17 @@ const InlineSystemCalls& harmless_calls() {
   return calls;
 }
 
+/// Returns what the data and then the stack hold before a run.
+const std::array<std::uint8_t, RandomCode::kDataBytes + kStackBytes>& first_bytes() {
+  static const auto bytes = [] {
+    std::array<std::uint8_t, RandomCode::kDataBytes + kStackBytes> out{};
+    std::minstd_rand random{7};
+    std::generate(out.begin(), out.end(), [&] { return static_cast<std::uint8_t>(random()); });
+    return out;
+  }();
+  return bytes;
+}
+
 class TranslatedExecution : public testing::TestWithParam<Place> {
  protected:
   void SetUp() override {
@@ -83,12 +96,10 @@ class TranslatedExecution : public testing::TestWithParam<Place> {
     return kind < kSpecial.size() ? kSpecial.at(kind) : random_();
   }
   void reset_memory() const {
-    std::minstd_rand bytes{7};
-    const auto fill = [&](std::span<std::uint8_t> out) {
-      std::generate(out.begin(), out.end(), [&] { return static_cast<std::uint8_t>(bytes()); });
-    };
-    fill(program_.bytes().subspan(RandomCode::kDataOffset, RandomCode::kDataBytes));
-    fill(stack_.bytes());
+    const auto& bytes = first_bytes();
+    const auto data = program_.bytes().subspan(RandomCode::kDataOffset, RandomCode::kDataBytes);
+    std::memcpy(data.data(), bytes.data(), data.size());
+    std::memcpy(stack_.bytes().data(), bytes.data() + data.size(), kStackBytes);
   }
   [[nodiscard]] std::vector<std::uint8_t> memory() const {
     const auto data = program_.bytes().subspan(RandomCode::kDataOffset, RandomCode::kDataBytes);
