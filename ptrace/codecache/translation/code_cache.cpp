@@ -2,6 +2,7 @@
 #include "ptrace/codecache/translation/code_cache.hpp"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 #include <unordered_map>
 #include <utility>
@@ -92,21 +93,29 @@ std::variant<TraceeAddr, translate::UntranslatableReason> CodeCache::make_some(T
 
 bool CodeCache::make_next() {
   LikelyNext& likely = likely_next_;
-  const auto& [direct, indirect] = likely.successors;
-  // make() adds to both lists, of which one is looked at after the other.
-  while (likely.made < likely.most && likely.at < 2 * std::max(direct.size(), indirect.size())) {
-    const Use use = likely.at % 2 == 0 ? Use::kDirect : Use::kIndirect;
-    const std::size_t index = likely.at++ / 2;
-    const auto& list = use == Use::kIndirect ? indirect : direct;
+  const std::array lists{&likely.successors.direct, &likely.successors.indirect,
+                         &likely.successors.pointers};
+  // make() adds to the lists, which are looked at in turns.
+  for (std::size_t ended = 0; likely.made < likely.most && ended < lists.size();) {
+    const std::size_t number = likely.at % lists.size();
+    const std::size_t index = likely.at++ / lists.size();
+    const std::vector<TraceeAddr>& list = *lists.at(number);
+    ended = index < list.size() ? 0 : ended + 1;
     if (index >= list.size()) continue;
-    const TraceeAddr start = list[index];
-    if (likely.made >= kBatchBlocks && !maker_.makes_plain(start)) continue;
-    if (!make_if_new(start, use, likely.successors)) continue;
+    const auto start = number == 2 ? pointer_at(list[index]) : std::optional{list[index]};
+    if (!start || (likely.made >= kBatchBlocks && !maker_.makes_plain(*start))) continue;
+    const Use use = number == 0 ? Use::kDirect : Use::kIndirect;
+    if (!make_if_new(*start, use, likely.successors)) continue;
     ++likely.made;
     return true;
   }
   likely = {};
   return false;
+}
+
+std::optional<TraceeAddr> CodeCache::pointer_at(TraceeAddr at) const {
+  const auto& read = ahead_ != nullptr ? ahead_->pointer_at : maker_.facts().pointer_at;
+  return read ? read(at) : std::nullopt;
 }
 
 bool CodeCache::make_if_new(TraceeAddr start, Use use, Successors& successors) {
@@ -202,11 +211,14 @@ void CodeCache::add_indirect(const translate::Superblock& made, Successors& succ
   std::vector<TraceeAddr>& to = successors.indirect;
   to.insert(to.end(), made.returns.begin(), made.returns.end());
   if (!maker_.made_plain()) return;
-  const auto& pointer_at = ahead_ != nullptr ? ahead_->pointer_at : maker_.facts().pointer_at;
-  for (const TraceeAddr at : made.pointers) {
-    if (const auto target = pointer_at ? pointer_at(at) : std::nullopt) to.push_back(*target);
+  if (ahead_ == nullptr) {
+    successors.pointers.insert(successors.pointers.end(), made.pointers.begin(),
+                               made.pointers.end());
+    return;
   }
-  if (ahead_ == nullptr) return;
+  for (const TraceeAddr at : made.pointers) {
+    if (const auto target = pointer_at(at)) to.push_back(*target);
+  }
   for (const TraceeAddr named : maker_.addresses_in(made.ranges)) {
     if (ahead_->is_function(named)) to.push_back(named);
   }

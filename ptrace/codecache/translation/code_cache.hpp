@@ -181,12 +181,15 @@ class CodeCache {
     std::vector<TraceeAddr> direct;  ///< Targets of direct exits.
     /// Likely targets of indirect branches: return addresses of calls, and what pointers point to.
     std::vector<TraceeAddr> indirect;
+    /// Addresses of pointers that are read when it is their turn.
+    std::vector<TraceeAddr> pointers;
   };
   enum class Use : std::uint8_t { kDirect, kIndirect };
   /// The work of make_next().
   struct LikelyNext {
     Successors successors;
-    std::size_t at = 0;  ///< Twice the index in both lists; one more: in the second.
+    /// Three times the index in all lists, plus the number of the list.
+    std::size_t at = 0;
     std::size_t made = 0;
     std::size_t most = 0;  ///< Most superblocks to be made.
   };
@@ -206,6 +209,8 @@ class CodeCache {
   /// Adds what superblocks reach otherwise than by a direct exit: return addresses of calls, and
   /// what pointers point to.
   void add_indirect(const translate::Superblock& made, Successors& successors);
+  /// Returns where the pointer at an address leads, if that is known.
+  [[nodiscard]] std::optional<TraceeAddr> pointer_at(TraceeAddr at) const;
   void drop_block(std::uint32_t index);
   /// Retranslates a superblock, loaded or not, given by its id in the ExitTable. Returns false if
   /// it is not in use or cannot be retranslated.
