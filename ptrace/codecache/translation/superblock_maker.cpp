@@ -37,7 +37,8 @@ SuperblockMaker::SuperblockMaker(CodeMemory& memory, translate::CodeSource sourc
            facts_.may_change(at) != checked_;
   };
   source_.undisturbed = [this](TraceeAddr at) {
-    const bool asks = splits_.empty() && !checked_ && facts_.undisturbed;
+    // Code that may change is not for superblocks that are not checked.
+    const bool asks = splits_.empty() && !checked_ && facts_.undisturbed && !facts_.may_change(at);
     return asks ? facts_.undisturbed(at) : std::pair<TraceeAddr, TraceeAddr>{};
   };
   source_.decoded = &decoded_;
