@@ -22,6 +22,10 @@ constexpr int kPumpBatch = 256;
 /// How long to look for further requests after a thread was served. A stop and a wake-up take both
 /// sides about as long.
 constexpr std::chrono::microseconds kServeFor{50};
+/// Number of looks for requests between two looks for stops, which cost a system call.
+constexpr unsigned kLooksForEachWait = 8;
+/// Number of requests served before other threads are looked at.
+constexpr unsigned kServedAtOnce = 64;
 
 bool input_waits(int fd) {
   if (fd < 0) return false;
@@ -83,19 +87,32 @@ int EventPump::handle_batch() {
   return handled;
 }
 
-/// Polls for requests and stops of threads for as long as that is likely to pay. Returns true at
-/// the first one.
+/// Polls for requests and stops of threads for as long as that is likely to pay. Returns true once
+/// a stop or a number of requests was handled.
 bool EventPump::serve_asking() {
   if (!demands_.any_asking()) return false;
   // Polling pays only on a CPU that nobody else needs, least of all the thread.
-  const auto until =
-      Clock::now() +
-      (!stop_cpu_.narrowed() && spare_cpu_.is_there() ? kServeFor : Clock::duration{});
-  do {
-    if (demands_.serve_one() || waiter_.wait_one()) return true;
-  } while (Clock::now() < until);
-  demands_.let_wait();
-  return false;
+  const bool polls = !stop_cpu_.narrowed() && demands_.may_poll();
+  bool is_idle = false;
+  Clock::time_point until;
+  unsigned served = 0;
+  for (unsigned looks = 1; served < kServedAtOnce; ++looks) {
+    if (demands_.serve_one()) {
+      ++served;
+      is_idle = false;
+    }
+    if (looks % kLooksForEachWait != 0 && polls) continue;
+    if (waiter_.wait_one()) return true;
+    const bool worked = polls && demands_.work_ahead();
+    const auto now = Clock::now();
+    if (worked || !is_idle) until = now + (polls ? kServeFor : Clock::duration{});
+    is_idle = true;
+    if (now >= until) {
+      demands_.let_wait();
+      return served != 0;
+    }
+  }
+  return true;
 }
 
 /// Waits for each running thread separately, once in as many handled stops as there are threads:

@@ -8,7 +8,6 @@
 #include "ptrace/engine/cpu_sharing.hpp"
 #include "ptrace/engine/orphans.hpp"
 #include "ptrace/engine/recording.hpp"
-#include "ptrace/engine/spare_cpu.hpp"
 #include "ptrace/engine/step_overs.hpp"
 #include "ptrace/engine/stop_cpu.hpp"
 #include "ptrace/engine/waiter.hpp"
@@ -52,7 +51,6 @@ class EventPump {
   Recording& recording_;
   Orphans& orphans_;
   StepOvers& step_overs_;
-  SpareCpu spare_cpu_;
   std::size_t handled_since_asked_ = 0;  ///< Stops handled since ask_each() last asked every
                                          ///< thread.
 };

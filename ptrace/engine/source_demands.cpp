@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ptrace/engine/source_demands.hpp"
 
+#include <algorithm>
 #include <chrono>
 
 #include "ptrace/source/branch_source.hpp"
@@ -35,6 +36,14 @@ bool SourceDemands::serve_one() {
     if (thread->source() != nullptr && thread->source()->serve(*thread)) return true;
   }
   return false;
+}
+
+bool SourceDemands::work_ahead() {
+  return std::any_of(asking_.begin(), asking_.end(), [this](pid_t tid) {
+    Thread* thread = tasks_.find_thread(tid);
+    return thread != nullptr && thread->source() != nullptr && !thread->stopped() &&
+           thread->source()->work_ahead(*thread);
+  });
 }
 
 void SourceDemands::let_wait() {

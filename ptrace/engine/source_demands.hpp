@@ -5,6 +5,7 @@
 
 #include <set>
 
+#include "ptrace/engine/spare_cpu.hpp"
 #include "ptrace/engine/task_table.hpp"
 
 namespace backtrail::tracee {
@@ -28,16 +29,22 @@ class SourceDemands {
   /// Asks the threads whose time has come to stop.
   void stop_who_is_due();
 
+  /// Returns true if there is a CPU on which to look for requests all the time.
+  [[nodiscard]] bool may_poll() { return spare_cpu_.is_there(); }
   /// Returns true if serve_one() should be called.
   [[nodiscard]] bool any_asking() const { return !asking_.empty(); }
   /// Answers a request of a running thread. Returns false if there is none.
   bool serve_one();
+  /// Does a part of what threads are likely to ask for next. Returns false if there is nothing more
+  /// to do.
+  bool work_ahead();
   /// Call before sleeping: threads that ask from now on wait, or stop.
   void let_wait();
 
  private:
   const TaskTable& tasks_;
   std::set<pid_t> due_;  ///< Threads that may have to be stopped at a time that their source knows.
+  SpareCpu spare_cpu_;
   std::set<pid_t> asking_;  ///< Threads that may post requests without stopping.
 };
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ptrace/engine/spare_cpu.hpp"
 
+#include <optional>
+
 #include <sched.h>
 #include <sys/resource.h>
 
@@ -15,7 +17,16 @@ bool has_several_cpus() {
   return ::sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 1;
 }
 
+/// Returns how often the calling thread was preempted; nullopt if the kernel does not tell.
+std::optional<long> preemptions() {
+  rusage usage{};
+  if (::getrusage(RUSAGE_THREAD, &usage) != 0) return std::nullopt;
+  return usage.ru_nivcsw;
+}
+
 }  // namespace
+
+SpareCpu::SpareCpu() : preemptions_{preemptions().value_or(0)} {}
 
 bool SpareCpu::is_there() {
   if (const auto now = Clock::now(); now >= next_look_) look(now);
@@ -23,11 +34,10 @@ bool SpareCpu::is_there() {
 }
 
 void SpareCpu::look(Clock::time_point now) {
-  rusage usage{};
-  const bool told = ::getrusage(RUSAGE_THREAD, &usage) == 0;
-  const bool preempted = usage.ru_nivcsw != preemptions_;
-  preemptions_ = usage.ru_nivcsw;
-  there_ = told && !preempted && has_several_cpus();
+  const std::optional<long> count = preemptions();
+  const bool preempted = count && *count != preemptions_;
+  preemptions_ = count.value_or(preemptions_);
+  there_ = count && !preempted && has_several_cpus();
   next_look_ = now + (there_ ? kInterval : kAfterPreemption);
 }
 

@@ -10,6 +10,7 @@ namespace backtrail::tracee {
 /// A thread that is preempted shares its CPU. is_there() may be called often; it measures rarely.
 class SpareCpu {
  public:
+  SpareCpu();
   /// Returns false for a while after this thread was preempted, and always if the thread may use
   /// only one CPU.
   [[nodiscard]] bool is_there();

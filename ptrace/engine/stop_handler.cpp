@@ -67,8 +67,12 @@ void StopHandler::handle_stop(Thread& thread, const WaitStatus& status) {
   if (status.is_event(PTRACE_EVENT_EXEC) && thread.group() != thread.id().pid) {
     return kinds_.execs.handle_clone(thread);
   }
-  const StopVerdict verdict =
-      thread.trace() ? thread.trace()->source().on_stop(thread, status) : StopVerdict::kReport;
+  StopVerdict verdict = StopVerdict::kReport;
+  if (thread.trace()) {
+    BranchSource& source = thread.trace()->source();
+    source.expect_service(!stop_cpu_.narrowed() && demands_.may_poll());
+    verdict = source.on_stop(thread, status);
+  }
   if (verdict == StopVerdict::kTraceRequest) {
     stop_cpu_.go_back();
     handle_trace_request(thread);

@@ -59,6 +59,9 @@ class BranchSource {
   virtual StopVerdict on_stop(Thread& thread, const WaitStatus& status) = 0;
   /// After kTraceRequest: returns a thread, by the server's id, of the process to be traced.
   [[nodiscard]] virtual pid_t trace_request() const { return 0; }
+  /// Call before on_stop(): tells whether serve() will be called as often as possible if the stop
+  /// lets the thread post requests.
+  virtual void expect_service(bool on) { (void)on; }
   /// Returns true if the running thread may post requests without stopping. Until let_wait(),
   /// serve() should then be called as often as possible.
   [[nodiscard]] virtual bool may_ask() const { return false; }
@@ -68,6 +71,12 @@ class BranchSource {
     return false;
   }
   virtual void let_wait() {}
+  /// Does a part of what the running thread is likely to ask for next. Returns false if there is
+  /// nothing more to do.
+  virtual bool work_ahead(Thread& thread) {
+    (void)thread;
+    return false;
+  }
   /// Returns when the running thread must be stopped even if nothing happens; nullopt if it need
   /// not be.
   [[nodiscard]] virtual std::optional<std::chrono::steady_clock::time_point> stop_due() const {

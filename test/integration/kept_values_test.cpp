@@ -13,6 +13,7 @@
 #include "cache_run.hpp"
 #include "ptrace/codecache/persist/persistent_store.hpp"
 #include "ptrace/source/source_statistics.hpp"
+#include "test/support/own_affinity.hpp"
 #include "test/support/temporary_folder.hpp"
 
 namespace backtrail::tracee {
@@ -144,6 +145,7 @@ INSTANTIATE_TEST_SUITE_P(Ways, KeptValuesOf,
                          [](const auto& way) { return std::string{way.param.how}; });
 
 TEST(KeptValuesInMemory, AreUsedByTheNextProcess) {
+  const test::OneCpu misses_by_stops;
   const auto store = std::make_shared<cache::PersistentStore>("");
   const CountedRun first = run(store, "threads");
   const CountedRun second = run(store, "threads");
@@ -154,6 +156,7 @@ TEST(KeptValuesInMemory, AreUsedByTheNextProcess) {
 }
 
 TEST(PersistentCode, OfEachDepthIsKept) {
+  const test::OneCpu misses_by_stops;
   const test::TemporaryFolder folder;
   const auto ran = [&](ValueDepth values) {
     return run(std::make_shared<cache::PersistentStore>(folder / "kept"), "threads", values);

@@ -13,6 +13,7 @@
 #include "ptrace/source/source_statistics.hpp"
 #include "ptrace/trace/thread_trace.hpp"
 #include "test/support/effort.hpp"
+#include "test/support/own_affinity.hpp"
 #include "test/support/temporary_folder.hpp"
 
 namespace backtrail::tracee {
@@ -37,6 +38,7 @@ struct CountedRun {
 
 CountedRun run_with(const Store& store, const std::string& name,
                     const std::vector<std::string>& arguments = {}, bool random_addresses = false) {
+  const test::OneCpu misses_by_stops;
   CountedRun outcome;
   KeptRecords collector;
   const auto sums = std::make_shared<SourceStatistics>();

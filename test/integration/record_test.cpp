@@ -11,6 +11,7 @@
 
 #include "record_fixture.hpp"
 #include "test/support/effort.hpp"
+#include "test/support/own_affinity.hpp"
 #include "test/support/temporary_folder.hpp"
 
 namespace backtrail::test {
@@ -146,6 +147,7 @@ TEST(Record, RunsNothingWhereTheCpuDoesNotRecord) {
 }
 
 TEST(Record, ChildrenBeginWithWhatTheirParentHasTranslated) {
+  const OneCpu misses_by_stops;
   const auto misses = [](const std::string& children) {
     const Ran ran = run({"env", "BACKTRAIL_KEEP=0", BT_BACKTRAIL, "record", "--stats", "--",
                          BT_INFERIOR_DIR "/prefork", children});

@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "own_cache.hpp"
+#include "test/support/own_affinity.hpp"
 
 namespace backtrail::test {
 namespace {
@@ -18,6 +19,7 @@ using testing::HasSubstr;
 
 /// Records a program; returns the number of misses.
 int misses_of(const std::string& program, const OwnCache& cache) {
+  const OneCpu misses_by_stops;
   return printed(cache.run({"record", "--stats", "--source", "cache", "--", program}), "misses");
 }
 

@@ -1,20 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "arch/x86/translate/block_writer.hpp"
 
+#include <utility>
+
 namespace backtrail::arch::x86::translate {
 namespace {
 
 /// Values that are stored before they are counted: their distances fit one byte.
 constexpr std::size_t kMostUncounted = 15;
 
+/// Returns an empty superblock that has the memory of another one.
+Superblock emptied(Superblock&& other) {
+  Superblock block;
+  const auto take = [](auto& into, auto& from) {
+    into = std::move(from);
+    into.clear();
+  };
+  take(block.code, other.code);
+  take(block.pc_map, other.pc_map);
+  take(block.exits, other.exits);
+  take(block.branches, other.branches);
+  take(block.ranges, other.ranges);
+  take(block.returns, other.returns);
+  take(block.pointers, other.pointers);
+  take(block.values, other.values);
+  return block;
+}
+
 }  // namespace
 
 BlockWriter::BlockWriter(TraceeAddr start, const TranslateOptions& options)
-    : options_{options}, emit_{options.address} {
+    : options_{options},
+      block_{options.reused != nullptr ? emptied(std::move(*options.reused)) : Superblock{}},
+      emit_{options.address} {
   block_.start = start;
   block_.address = options.address;
   // Most superblocks take no more.
-  emit_.reserve(options.max_bytes / 2);
+  emit_.reserve(options.max_bytes / 2, std::move(block_.code));
   block_.pc_map.reserve(3UL * options.max_instructions);
   block_.exits.reserve(options.max_exits);
 }
@@ -159,8 +181,7 @@ void BlockWriter::give_id(Exit& exit) const {
 
 void BlockWriter::log(Exit& exit) {
   give_id(exit);
-  emit_.store_value32(Memory::at(Gpr::kR11), exit.id);
-  emit_.lea(Gpr::kR11, Memory::at(Gpr::kR11, kLogEntryBytes));
+  emit_.log_entry(exit.id);
 }
 
 void BlockWriter::exit(Exit exit, TraceeAddr pc, std::uint8_t more_flags, std::int32_t stack_add) {

@@ -144,7 +144,7 @@ void Builder::copy(const SourceInsn& insn) {
   values_.before(insn);
   writer_.open_for(insn);
   writer_.mark(insn.pc);
-  emit_.bytes(insn.view());
+  emit_.first_bytes(insn.bytes, insn.length);
   writer_.note_written(insn);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "arch/x86/translate/emitter.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -75,24 +76,9 @@ Code with_registers(unsigned rex, std::uint32_t opcode, Gpr reg, Gpr rm) {
 
 }  // namespace
 
-void Emitter::bytes(std::span<const std::uint8_t> data) {
-  code_.insert(code_.end(), data.begin(), data.end());
-}
-
-void Emitter::bytes(std::initializer_list<std::uint8_t> data) {
-  code_.insert(code_.end(), data.begin(), data.end());
-}
-
-void Emitter::word32(std::uint32_t value) {
-  std::uint8_t raw[sizeof value];
-  std::memcpy(raw, &value, sizeof value);
-  bytes(raw);
-}
-
-void Emitter::word64(std::uint64_t value) {
-  std::uint8_t raw[sizeof value];
-  std::memcpy(raw, &value, sizeof value);
-  bytes(raw);
+void Emitter::grow(std::size_t count) {
+  constexpr std::size_t kLeast = 256;
+  code_.resize(std::max({2 * code_.size(), size_ + count, kLeast}));
 }
 
 void Emitter::wide(std::uint32_t opcode, Gpr reg, const Memory& memory) {

@@ -3,9 +3,14 @@
 /// @file
 /// A small assembler for the few instructions that the translator adds to the program's.
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <initializer_list>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "arch/base/address.hpp"
@@ -19,16 +24,37 @@ class Emitter {
  public:
   explicit Emitter(TraceeAddr base) : base_{base} {}
 
-  [[nodiscard]] std::uint32_t offset() const { return static_cast<std::uint32_t>(code_.size()); }
-  [[nodiscard]] TraceeAddr here() const { return base_ + code_.size(); }
-  void reserve(std::size_t bytes) { code_.reserve(bytes); }
-  [[nodiscard]] std::vector<std::uint8_t> take() { return std::move(code_); }
+  [[nodiscard]] std::uint32_t offset() const { return static_cast<std::uint32_t>(size_); }
+  [[nodiscard]] TraceeAddr here() const { return base_ + size_; }
+  /// Makes room for some code. The memory of `reused` is used, its contents are not.
+  void reserve(std::size_t bytes, std::vector<std::uint8_t>&& reused) {
+    code_ = std::move(reused);
+    code_.resize(std::max(bytes, code_.capacity()));
+  }
+  [[nodiscard]] std::vector<std::uint8_t> take() {
+    code_.resize(size_);
+    return std::move(code_);
+  }
 
-  void bytes(std::span<const std::uint8_t> data);
-  void bytes(std::initializer_list<std::uint8_t> data);
-  void word32(std::uint32_t value);
-  void word64(std::uint64_t value);
+  void bytes(std::span<const std::uint8_t> data) { put(data.data(), data.size()); }
+  void bytes(std::initializer_list<std::uint8_t> data) { put(data.begin(), data.size()); }
+  /// Copies the first `length` of the bytes.
+  template <std::size_t kSize>
+  void first_bytes(const std::array<std::uint8_t, kSize>& data, std::size_t length) {
+    // All are copied: a constant number takes two moves.
+    if (code_.size() - size_ < kSize) grow(kSize);
+    std::memcpy(code_.data() + size_, data.data(), kSize);
+    size_ += length;
+  }
+  void word32(std::uint32_t value) { put(&value, sizeof value); }
+  void word64(std::uint64_t value) { put(&value, sizeof value); }
 
+  /// mov dword [r11], id; lea r11, [r11+4]: writes a log entry.
+  void log_entry(std::uint32_t id) {
+    bytes({0x41, 0xc7, 0x03});
+    word32(id);
+    bytes({0x4d, 0x8d, 0x5b, kLogEntryBytes});
+  }
   /// mov [memory], reg / mov reg, [memory]
   void store(const Memory& memory, Gpr reg) { wide(0x89, reg, memory); }
   void load(Gpr reg, const Memory& memory) { wide(0x8b, reg, memory); }
@@ -84,6 +110,13 @@ class Emitter {
   void finish();
 
  private:
+  /// Appends a few bytes.
+  void put(const void* data, std::size_t count) {
+    if (code_.size() - size_ < count) grow(count);
+    std::memcpy(code_.data() + size_, data, count);
+    size_ += count;
+  }
+  void grow(std::size_t count);
   struct Literal {
     std::uint32_t at = 0;  ///< Offset of the rel32 that refers to it.
     std::uint64_t value = 0;
@@ -93,7 +126,8 @@ class Emitter {
   void narrow(std::uint32_t opcode, Gpr reg, const Memory& memory);
 
   TraceeAddr base_;
-  std::vector<std::uint8_t> code_;
+  std::vector<std::uint8_t> code_;  ///< The code, and room for more.
+  std::size_t size_ = 0;            ///< Bytes of code.
   std::vector<Literal> literals_;
 };
 

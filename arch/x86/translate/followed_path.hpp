@@ -4,7 +4,10 @@
 /// The way of one superblock through the program's code: what comes next, and where it ends.
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "arch/x86/translate/block_writer.hpp"
@@ -26,7 +29,9 @@ class FollowedPath {
   /// Fetches an instruction, and marks it as untranslatable if it belongs to an rseq critical
   /// section.
   [[nodiscard]] SourceInsn examine(TraceeAddr pc) const;
-  [[nodiscard]] bool must_stop_before(TraceeAddr pc) const { return source_.stop_before(pc); }
+  [[nodiscard]] bool must_stop_before(TraceeAddr pc) const {
+    return !is_undisturbed(pc) && source_.stop_before(pc);
+  }
 
   [[nodiscard]] bool limits_reached() const {
     return writer_.block().instructions >= options_.max_instructions ||
@@ -53,6 +58,11 @@ class FollowedPath {
 
  private:
   [[nodiscard]] SourceInsn fetch(TraceeAddr pc) const;
+  /// Returns true if the source has nothing to say about an address (CodeSource::undisturbed).
+  [[nodiscard]] bool is_undisturbed(TraceeAddr at) const {
+    return (undisturbed_.first <= at && at < undisturbed_.second) || finds_undisturbed(at);
+  }
+  bool finds_undisturbed(TraceeAddr at) const;
 
   const CodeSource& source_;
   const TranslateOptions& options_;
@@ -60,8 +70,12 @@ class FollowedPath {
   const SideExits& side_exits_;
   TraceeAddr pc_;
   std::vector<TraceeAddr> seen_;
-  std::ptrdiff_t copies_ = 1;      ///< Number of times that the superblock may contain an
-                                   ///< instruction: the iterations of an unrolled loop.
+  std::ptrdiff_t copies_ = 1;  ///< Number of times that the superblock may contain an
+                               ///< instruction: the iterations of an unrolled loop.
+  mutable std::span<const std::uint8_t> view_;  ///< Result of CodeSource::view for view_at_.
+  mutable TraceeAddr view_at_;
+  mutable std::pair<TraceeAddr, TraceeAddr> undisturbed_;  ///< As CodeSource::undisturbed.
+  mutable bool asks_undisturbed_;  ///< CodeSource::undisturbed has not returned an empty range.
   std::vector<TraceeAddr> calls_;  ///< Return addresses of the calls that were followed.
 };
 

@@ -18,9 +18,9 @@ constexpr std::uint8_t kJump = 0xe9;
 constexpr std::uint8_t kHalt = 0xf4;  // privileged: #GP, whatever the program maps
 constexpr std::uint8_t kShortJump = 0xeb;
 constexpr std::uint8_t kRseqSection = 8;  // of rseq_cs in struct rseq (linux/rseq.h)
-/// Number of looks at the request after which the server is assumed to be busy: some 20
-/// microseconds.
-constexpr std::uint32_t kPatience = 500;
+/// Number of looks at the request after which the server is assumed to be busy: some 100
+/// microseconds. Between two looks the server translates one superblock at most.
+constexpr std::uint32_t kPatience = 2000;
 /// Number of sched_yield calls while the server works on an answer.
 constexpr std::uint32_t kYields = 400;
 

@@ -13,6 +13,7 @@
 #include <functional>
 #include <optional>
 #include <span>
+#include <utility>
 #include <variant>
 
 #include "arch/base/address.hpp"
@@ -28,9 +29,15 @@ struct CodeSource {
   /// Returns true if the instruction at this address must not be part of a superblock: a breakpoint
   /// is set there, or pages begin that must not be translated.
   std::function<bool(TraceeAddr)> stop_before;
-  /// Called for an address that code uses; its contents may change what the other functions return.
-  /// May be empty.
-  std::function<void(TraceeAddr)> named = {};
+  /// Returns the bytes from an address on that can be used without copying them: none, or those up
+  /// to some place. They are valid until view() or read() is called again. May be empty.
+  std::function<std::span<const std::uint8_t>(TraceeAddr)> view = {};
+  /// Returns a range [begin, end) around an address, or an empty one, in which stop_before() and
+  /// section_at() return false for all addresses. May be empty.
+  std::function<std::pair<TraceeAddr, TraceeAddr>(TraceeAddr)> undisturbed = {};
+  /// Called for an address that code uses. Returns true if its contents have changed what the other
+  /// functions return. May be empty.
+  std::function<bool(TraceeAddr)> named = {};
   /// Returns true if an rseq critical section begins at this address. May be empty.
   std::function<bool(TraceeAddr)> section_at = {};
   /// Returns true if a superblock that falls through to this address must end there. May be empty.
@@ -119,6 +126,8 @@ struct TranslateOptions {
   bool records_values = false;
   /// Record the bytes that stores overwrite, besides.
   bool records_old_bytes = false;
+  /// A superblock that is not needed any more: the new one gets its memory. May be null.
+  Superblock* reused = nullptr;
   std::uint32_t max_instructions = 96;
   std::uint32_t max_exits = 24;
   std::uint32_t max_bytes = 2048;

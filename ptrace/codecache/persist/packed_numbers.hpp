@@ -3,6 +3,7 @@
 /// @file
 /// Packs numbers into as few bytes as they need.
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -13,6 +14,15 @@ namespace backtrail::tracee::cache {
 inline void put_number(std::uint64_t value, std::vector<std::uint8_t>& out) {
   for (; value >= 0x80; value >>= 7U) out.push_back(static_cast<std::uint8_t>(value | 0x80U));
   out.push_back(static_cast<std::uint8_t>(value));
+}
+
+/// Most bytes of a packed number.
+inline constexpr std::size_t kMostPackedBytes = 10;
+/// Writes a number to `out`, which has room for it; returns where the next one goes.
+inline std::uint8_t* put_number(std::uint64_t value, std::uint8_t* out) {
+  for (; value >= 0x80; value >>= 7U) *out++ = static_cast<std::uint8_t>(value | 0x80U);
+  *out++ = static_cast<std::uint8_t>(value);
+  return out;
 }
 
 /// Maps distances of either sign to numbers that are small for small distances.

@@ -30,6 +30,13 @@ const CodePages::Page& CodePages::page_at(std::uint64_t start) {
   return *last_;
 }
 
+std::span<const std::uint8_t> CodePages::view(TraceeAddr at) {
+  const std::uint64_t start = page_begin(at.value());
+  const Page& page = page_at(start);
+  const std::uint64_t offset = at.value() - start;
+  return std::span{page.bytes}.first(page.readable).subspan(std::min(offset, page.readable));
+}
+
 std::size_t CodePages::read(TraceeAddr at, std::span<std::uint8_t> out) {
   std::size_t done = 0;
   while (done < out.size()) {

@@ -20,6 +20,9 @@ class CodePages {
   explicit CodePages(Reader reader) : reader_{std::move(reader)} {}
 
   std::size_t read(TraceeAddr at, std::span<std::uint8_t> out);
+  /// Returns the bytes from an address to the end of its page; valid until the next call of any
+  /// other function.
+  [[nodiscard]] std::span<const std::uint8_t> view(TraceeAddr at);
   /// Call when code may have changed: drops all pages.
   void forget() {
     pages_.clear();

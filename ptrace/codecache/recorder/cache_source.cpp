@@ -163,6 +163,8 @@ bool CacheSource::enter(Thread& thread) {
   if (!stands_at_handler(thread)) misses_.look_for_sections(thread);
   TrapGuard::learn_ignored(thread);
   const auto translation = part_.space().code().translation(before->pc());
+  while (part_.space().code().make_next()) {
+  }
   if (const auto* reason = std::get_if<UntranslatableReason>(&translation)) {
     counts_.note_untranslatable(*reason);
     misses_.note_untranslated(*reason);
@@ -174,7 +176,7 @@ bool CacheSource::enter(Thread& thread) {
   note_slice(part_.memory(), stepper_.signals().slice(), process_.address_limit.counts_ours());
   const TraceeAddr to = std::get<TraceeAddr>(translation);
   if (!thread.set_user_regs(cache::translated_state(*before, part_.memory(), to))) return false;
-  let_wait();
+  misses_.let_wait();
   part_.set_inside(true);
   counts_.note_entry();
   (void)thread.run(RunRequest::kContinue, 0);
@@ -446,7 +448,7 @@ void CacheSource::detach(Thread& thread) {
 Result<void> CacheSource::leave(Thread& thread) {
   BT_TRY(const arch::cpu::UserRegs stopped_at, thread.user_regs());
   part_.set_inside(false);
-  let_wait();
+  misses_.let_wait();
   const auto place = part_.space().code().locate(stopped_at.pc());
   if (!place) {
     log::ptrace().error(
@@ -553,7 +555,7 @@ bool CacheSource::has_returned(Thread& thread, TraceeAddr pc) {
   }
   handler_return_.undo(thread, stepper_.signals().slice());
   part_.set_inside(false);
-  let_wait();
+  misses_.let_wait();
   stepper_.moved_to(pc);
   return false;
 }

@@ -52,8 +52,14 @@ class CacheSource final : public BranchSource, private StepperUser {
   StopVerdict on_stop(Thread& thread, const WaitStatus& status) override;
   [[nodiscard]] pid_t trace_request() const override { return calls_.trace_request(); }
   [[nodiscard]] bool may_ask() const override { return misses_.may_ask(); }
+  void expect_service(bool on) override { misses_.expect_service(on); }
   bool serve(Thread& thread) override { return misses_.serve(thread); }
-  void let_wait() override { misses_.let_wait(); }
+  void let_wait() override {
+    misses_.let_wait();
+    while (misses_.work_ahead()) {
+    }
+  }
+  bool work_ahead(Thread& /*thread*/) override { return misses_.work_ahead(); }
   [[nodiscard]] std::optional<SignalSlice::Clock::time_point> stop_due() const override;
   [[nodiscard]] std::uint64_t held_signals() const override;
   void on_pc_written(TraceeAddr from, TraceeAddr to) override { stepper_.pc_written(from, to); }

@@ -12,9 +12,12 @@ using arch::cpu::translate::Slot;
 using arch::cpu::translate::UntranslatableReason;
 
 void MissService::let_ask(Thread& thread) {
-  may_ask_ = stepper_.rseq_area_known();
+  may_ask_ = is_served_ && stepper_.rseq_area_known();
   part_.memory().write(Slot::kRseqArea, stepper_.rseq_area(thread).value_or(TraceeAddr{}).value());
   part_.memory().write(Slot::kServed, may_ask_ ? 1 : 0);
+  // The next miss is another stop, which costs as much as translating several superblocks.
+  while (!may_ask_ && part_.space().code().make_next()) {
+  }
 }
 
 void MissService::let_wait() {
@@ -34,6 +37,16 @@ bool MissService::serve(Thread& thread) {
     part_.memory().refuse();  // it then stops, for the same reason
   }
   return true;
+}
+
+bool MissService::work_ahead() {
+  // Changed mappings are left to the next miss.
+  if (!part_.inside() || !part_.space().is_open() || !part_.space().is_current() ||
+      !everybody_recorded(process_)) {
+    return false;
+  }
+  const StatisticsTimer timer{serving_};
+  return part_.space().code().make_next();
 }
 
 MissAnswer MissService::find_next(Thread& thread, TraceeAddr log) {

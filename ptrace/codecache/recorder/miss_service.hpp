@@ -21,6 +21,8 @@ class MissService {
               SourceStatistics::Time* serving)
       : process_{process}, part_{part}, stepper_{stepper}, counts_{counts}, serving_{serving} {}
 
+  /// Tells whether requests will be looked for as often as possible from the next let_ask() on.
+  void expect_service(bool on) { is_served_ = on; }
   /// Returns true if the thread asks in shared memory instead of stopping.
   [[nodiscard]] bool may_ask() const { return may_ask_; }
   /// Call when a miss of the stopped thread has been served: it is likely to miss again soon.
@@ -29,6 +31,9 @@ class MissService {
   void let_wait();
   /// Answers the thread's request; returns false if there is none.
   bool serve(Thread& thread);
+  /// Translates a part of what the thread is likely to need next; returns false if there is nothing
+  /// more to do.
+  bool work_ahead();
   /// Finds where the thread goes on after a miss; neither a place nor a reason if translated code
   /// must be left anyhow.
   MissAnswer find_next(Thread& thread, TraceeAddr log);
@@ -43,6 +48,7 @@ class MissService {
   Stepper& stepper_;
   CacheCounts& counts_;
   SourceStatistics::Time* serving_;
+  bool is_served_ = false;
   bool may_ask_ = false;
 };
 

@@ -84,13 +84,15 @@ translate::CodeSource CacheSpace::code_source() {
   return {
       .read = [this](TraceeAddr at, std::span<std::uint8_t> out) { return pages_.read(at, out); },
       .stop_before = {},
-      .named = [this](TraceeAddr at) { look_for_section(at); },
+      .view = [this](TraceeAddr at) { return pages_.view(at); },
+      .named = [this](TraceeAddr at) { return look_for_section(at); },
       .section_at =
           [this](TraceeAddr at) { return process_.restartable.beginning_at(at) != nullptr; }};
 }
 
 CodeCache::CodeFacts CacheSpace::code_facts() {
   return {.left_to_cpu = [this](TraceeAddr at) { return left_to_cpu(at); },
+          .undisturbed = [this](TraceeAddr at) { return undisturbed(at); },
           .may_change =
               [this](TraceeAddr at) {
                 const auto* range = executable_.find(at);
@@ -220,12 +222,26 @@ void CacheSpace::stop_at_breakpoints_of(Process& guest) {
   }
 }
 
-void CacheSpace::look_for_section(TraceeAddr descriptor) {
+std::pair<TraceeAddr, TraceeAddr> CacheSpace::undisturbed(TraceeAddr at) const {
+  const auto stops = [](Process& process) {
+    return !process.breakpoints().empty() || process.debug_registers().control() != 0;
+  };
+  const auto* range = executable_.find(at);
+  if (range == nullptr || !process_.restartable.empty() || !protection_.pages().empty() ||
+      !guests_.empty() || stops(process_)) {
+    return {};
+  }
+  return {range->begin, range->end};
+}
+
+bool CacheSpace::look_for_section(TraceeAddr descriptor) {
   if (descriptor.value() % kSectionAlignment != 0 || descriptor.value() < kFirstAddress ||
       descriptor >= kEndOfMemory) {
-    return;
+    return false;
   }
-  if (const auto* found = process_.restartable.learn(process_, descriptor)) leave_section(*found);
+  const auto* found = process_.restartable.learn(process_, descriptor);
+  if (found != nullptr) leave_section(*found);
+  return found != nullptr;
 }
 
 void CacheSpace::look_for_section_of(TraceeAddr area) {

@@ -8,6 +8,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "arch/base/result.hpp"
@@ -110,6 +111,8 @@ class CacheSpace {
   /// installs a seccomp filter. Calls nest; each needs one with false.
   void close_gate(bool on) { on ? ++closes_gate_ : --closes_gate_; }
   [[nodiscard]] bool gate_closed() const { return closes_gate_ != 0; }
+  /// Returns true if refresh() has nothing to do.
+  [[nodiscard]] bool is_current() const { return mappings_current_; }
   /// Returns true if threads may run translated code now.
   [[nodiscard]] bool is_open() const { return !disabled() && !room_wanted_ && !gate_closed(); }
   /// Restricts the calls that translated code makes itself to those that these filters allow. The
@@ -138,11 +141,12 @@ class CacheSpace {
   Result<std::vector<MapEntry>> read_maps();
   Result<ExecutableMap> read_mappings();
   [[nodiscard]] translate::UntranslatableReason left_to_cpu(TraceeAddr address) const;
+  [[nodiscard]] std::pair<TraceeAddr, TraceeAddr> undisturbed(TraceeAddr at) const;
   /// Reads code, with breakpoints masked.
   std::size_t read_code(TraceeAddr at, std::span<std::uint8_t> out);
   /// Returns true if every page may change at any time.
   [[nodiscard]] bool all_may_change() const;
-  void look_for_section(TraceeAddr descriptor);
+  bool look_for_section(TraceeAddr descriptor);
   void leave_section(const RestartableSection& section);
 
   Process& process_;

@@ -2,6 +2,7 @@
 #include "ptrace/codecache/translation/code_cache.hpp"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 #include <unordered_map>
 #include <utility>
@@ -12,9 +13,10 @@ namespace backtrail::tracee::cache {
 namespace {
 
 constexpr std::uint64_t kAlignment = 16;
-/// Most superblocks made for one miss, which costs as much as translating several.
-constexpr std::size_t kBatchBlocks = 4;
-constexpr std::size_t kPlainBatchBlocks = 16;
+/// Most superblocks that make_next() makes after one that was wanted: a miss that stops costs as
+/// much as translating several.
+constexpr std::size_t kBatchBlocks = 3;
+constexpr std::size_t kPlainBatchBlocks = 15;
 /// Most superblocks that one call of retranslate_by_profile() replaces.
 constexpr std::size_t kMostAtOnce = 256;
 /// Number of samples from which on a plain superblock is worth a longer one.
@@ -54,7 +56,9 @@ CodeCache::CodeCache(CodeMemory& memory, translate::CodeSource source, CodeFacts
 
 translate::CodeSource CodeCache::completed(translate::CodeSource source) {
   source.likely_target = [this](TraceeAddr branch) { return likely_.find(branch); };
-  source.joined_at = [this](TraceeAddr at) { return find_translation(at).has_value(); };
+  source.joined_at = [this](TraceeAddr at) {
+    return exit_links_.superblock(at) || loaded_.translation(at);
+  };
   return source;
 }
 
@@ -82,22 +86,36 @@ std::variant<TraceeAddr, translate::UntranslatableReason> CodeCache::make_some(T
   const CodeFacts& facts = maker_.facts();
   if (const auto why = facts.left_to_cpu(start); why != translate::UntranslatableReason::kNone)
     return why;
-  Successors work;
-  const std::size_t most = maker_.makes_plain(start) ? kPlainBatchBlocks : kBatchBlocks;
-  const auto wanted = make(start, use, work);
-  std::size_t made = 1;
-  for (std::size_t i = 0; made < most && (i < work.direct.size() || i < work.indirect.size());
-       ++i) {
-    // make() adds to both lists.
-    for (const Use next_use : {Use::kDirect, Use::kIndirect}) {
-      const bool lands = next_use == Use::kIndirect;
-      const auto& list = lands ? work.indirect : work.direct;
-      if (i >= list.size() || made >= most) continue;
-      if (made >= kBatchBlocks && !maker_.makes_plain(list[i])) continue;
-      if (make_if_new(list[i], next_use, work)) ++made;
-    }
+  likely_next_ = {};
+  likely_next_.most = maker_.makes_plain(start) ? kPlainBatchBlocks : kBatchBlocks;
+  return make(start, use, likely_next_.successors);
+}
+
+bool CodeCache::make_next() {
+  LikelyNext& likely = likely_next_;
+  const std::array lists{&likely.successors.direct, &likely.successors.indirect,
+                         &likely.successors.pointers};
+  // make() adds to the lists, which are looked at in turns.
+  for (std::size_t ended = 0; likely.made < likely.most && ended < lists.size();) {
+    const std::size_t number = likely.at % lists.size();
+    const std::size_t index = likely.at++ / lists.size();
+    const std::vector<TraceeAddr>& list = *lists.at(number);
+    ended = index < list.size() ? 0 : ended + 1;
+    if (index >= list.size()) continue;
+    const auto start = number == 2 ? pointer_at(list[index]) : std::optional{list[index]};
+    if (!start || (likely.made >= kBatchBlocks && !maker_.makes_plain(*start))) continue;
+    const Use use = number == 0 ? Use::kDirect : Use::kIndirect;
+    if (!make_if_new(*start, use, likely.successors)) continue;
+    ++likely.made;
+    return true;
   }
-  return wanted;
+  likely = {};
+  return false;
+}
+
+std::optional<TraceeAddr> CodeCache::pointer_at(TraceeAddr at) const {
+  const auto& read = ahead_ != nullptr ? ahead_->pointer_at : maker_.facts().pointer_at;
+  return read ? read(at) : std::nullopt;
 }
 
 bool CodeCache::make_if_new(TraceeAddr start, Use use, Successors& successors) {
@@ -141,11 +159,11 @@ std::size_t CodeCache::translate_ahead(std::span<const TraceeAddr> starts, const
 std::variant<TraceeAddr, translate::UntranslatableReason> CodeCache::make(TraceeAddr start, Use use,
                                                                           Successors& successors) {
   const bool lands = use == Use::kIndirect;
-  const auto translated = maker_.make(start, exits_->next_exit_id(),
-                                      lands ? std::optional{indirect_.first(start)} : std::nullopt);
+  auto translated = maker_.make(start, exits_->next_exit_id(),
+                                lands ? std::optional{indirect_.first(start)} : std::nullopt);
   if (const auto* reason = std::get_if<translate::UntranslatableReason>(&translated))
     return *reason;
-  const auto& made = std::get<translate::Superblock>(translated);
+  auto& made = std::get<translate::Superblock>(translated);
   const std::uint64_t offset = links_.offset_of(made.address);
   const std::uint32_t logged = exits_->add_block(start, made.branches);
   for (const translate::Exit& exit : made.exits) {
@@ -167,7 +185,9 @@ std::variant<TraceeAddr, translate::UntranslatableReason> CodeCache::make(Tracee
   const std::uint32_t index = superblocks_.add(block, made.pc_map, made.ranges);
   connect(made, index, successors);
   if (lands) indirect_.open(start, entry_of(block));
-  return made.address + made.after_entry;
+  const TraceeAddr translation = made.address + made.after_entry;
+  maker_.recycle(std::move(made));
+  return translation;
 }
 
 void CodeCache::connect(const translate::Superblock& made, std::uint32_t index,
@@ -191,11 +211,14 @@ void CodeCache::add_indirect(const translate::Superblock& made, Successors& succ
   std::vector<TraceeAddr>& to = successors.indirect;
   to.insert(to.end(), made.returns.begin(), made.returns.end());
   if (!maker_.made_plain()) return;
-  const auto& pointer_at = ahead_ != nullptr ? ahead_->pointer_at : maker_.facts().pointer_at;
-  for (const TraceeAddr at : made.pointers) {
-    if (const auto target = pointer_at ? pointer_at(at) : std::nullopt) to.push_back(*target);
+  if (ahead_ == nullptr) {
+    successors.pointers.insert(successors.pointers.end(), made.pointers.begin(),
+                               made.pointers.end());
+    return;
   }
-  if (ahead_ == nullptr) return;
+  for (const TraceeAddr at : made.pointers) {
+    if (const auto target = pointer_at(at)) to.push_back(*target);
+  }
   for (const TraceeAddr named : maker_.addresses_in(made.ranges)) {
     if (ahead_->is_function(named)) to.push_back(named);
   }
@@ -284,6 +307,7 @@ void CodeCache::split_at(TraceeAddr address) {
 
 void CodeCache::clear() {
   complete_ = false;
+  likely_next_ = {};
   loaded_.clear();
   loaded_links_.clear();
   superblocks_.clear();

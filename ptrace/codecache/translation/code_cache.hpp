@@ -93,11 +93,14 @@ class CodeCache {
             const std::function<void(const PersistentPieces&)>& use);
 
   /// Returns the translation of the code at `start` for direct transfers. If there is none,
-  /// translates it and some of the code that is likely to run next.
+  /// translates it; make_next() then translates some of the code that is likely to run next.
   std::variant<TraceeAddr, translate::UntranslatableReason> translation(TraceeAddr start);
   /// Returns the translation of the code at `start` for indirect branches, which find it by
   /// themselves from now on. The caller must put the program's rcx in its slot.
   std::variant<TraceeAddr, translate::UntranslatableReason> ib_entry(TraceeAddr start);
+  /// Translates one superblock that is likely to run soon after the newest one that translation()
+  /// or ib_entry() made. Returns false if there is no more that is worth it.
+  bool make_next();
   /// Translates the functions at `starts`, for indirect branches, and all code to which they lead:
   /// by direct branches, through pointers that are known, and the functions whose addresses they
   /// take; until there are `most_bytes` of code. Returns the number of superblocks made.
@@ -178,8 +181,18 @@ class CodeCache {
     std::vector<TraceeAddr> direct;  ///< Targets of direct exits.
     /// Likely targets of indirect branches: return addresses of calls, and what pointers point to.
     std::vector<TraceeAddr> indirect;
+    /// Addresses of pointers that are read when it is their turn.
+    std::vector<TraceeAddr> pointers;
   };
   enum class Use : std::uint8_t { kDirect, kIndirect };
+  /// The work of make_next().
+  struct LikelyNext {
+    Successors successors;
+    /// Three times the index in all lists, plus the number of the list.
+    std::size_t at = 0;
+    std::size_t made = 0;
+    std::size_t most = 0;  ///< Most superblocks to be made.
+  };
 
   /// Sets the functions of `source` that the code cache itself provides.
   translate::CodeSource completed(translate::CodeSource source);
@@ -188,7 +201,7 @@ class CodeCache {
                                                                  Successors& successors);
   /// Translates one superblock unless there is one; returns true if it did.
   bool make_if_new(TraceeAddr start, Use use, Successors& successors);
-  /// Translates the code at `start` and some of the code that is likely to run next.
+  /// Translates the code at `start`, and notes what is likely to run next.
   std::variant<TraceeAddr, translate::UntranslatableReason> make_some(TraceeAddr start, Use use);
   /// Links the exits of a new superblock, and the exits that lead to its start pc. Adds targets
   /// without a translation to `successors`.
@@ -196,6 +209,8 @@ class CodeCache {
   /// Adds what superblocks reach otherwise than by a direct exit: return addresses of calls, and
   /// what pointers point to.
   void add_indirect(const translate::Superblock& made, Successors& successors);
+  /// Returns where the pointer at an address leads, if that is known.
+  [[nodiscard]] std::optional<TraceeAddr> pointer_at(TraceeAddr at) const;
   void drop_block(std::uint32_t index);
   /// Retranslates a superblock, loaded or not, given by its id in the ExitTable. Returns false if
   /// it is not in use or cannot be retranslated.
@@ -223,6 +238,7 @@ class CodeCache {
   LoadedCode loaded_;
   LikelyTargets likely_;
   SuperblockMaker maker_;
+  LikelyNext likely_next_;
   const AheadFacts* ahead_ = nullptr;  ///< Set within translate_ahead().
   bool complete_ = true;               ///< False after split_at() or clear().
   bool calls_renewed_ = false;         ///< renew_calls() was called.

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <optional>
+#include <utility>
 
 #include "arch/base/address.hpp"
 #include "arch/cpu/translator.hpp"
@@ -15,6 +16,10 @@ namespace backtrail::tracee::cache {
 struct CodeFacts {
   /// Returns the reason if the instruction at an address must be left to the CPU; otherwise kNone.
   std::function<arch::cpu::translate::UntranslatableReason(TraceeAddr)> left_to_cpu;
+  /// Returns a range [begin, end) around an address, or an empty one, in which no instruction is
+  /// left to the CPU, no rseq critical section begins, and may_change() returns what it does for
+  /// that address. May be empty.
+  std::function<std::pair<TraceeAddr, TraceeAddr>(TraceeAddr)> undisturbed = {};
   /// Returns true if the program may write the code at any time without the recorder noticing.
   std::function<bool(TraceeAddr)> may_change;
   /// Returns true if the code is in no file: other processes have other code there.

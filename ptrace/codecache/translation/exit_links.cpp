@@ -21,12 +21,6 @@ ExitPlace ExitLinks::place(std::uint32_t exit_id) const {
   return places_[exit_id - loaded_.size()];
 }
 
-std::optional<std::uint32_t> ExitLinks::superblock(TraceeAddr start) const {
-  const StartTable::Entry* known = starts_.find(start);
-  if (known == nullptr || known->block == StartTable::kNone) return std::nullopt;
-  return known->block;
-}
-
 void ExitLinks::set_superblock(TraceeAddr start, std::uint32_t index, TraceeAddr address) {
   StartTable::Entry& entry = starts_.at(start);
   entry.block = index;

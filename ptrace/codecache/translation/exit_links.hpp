@@ -43,7 +43,11 @@ class ExitLinks {
 
   /// Returns the index of the superblock that listed exits to `start` lead to; nullopt if no
   /// superblock of this process does.
-  [[nodiscard]] std::optional<std::uint32_t> superblock(TraceeAddr start) const;
+  [[nodiscard]] std::optional<std::uint32_t> superblock(TraceeAddr start) const {
+    const StartTable::Entry* known = starts_.find(start);
+    if (known == nullptr || known->block == StartTable::kNone) return std::nullopt;
+    return known->block;
+  }
   /// Makes all listed exits to `start` lead to a superblock whose code is at `address`.
   void set_superblock(TraceeAddr start, std::uint32_t index, TraceeAddr address);
   /// Makes all listed exits to `start` lead to `miss`: no superblock begins there any more.

@@ -13,27 +13,7 @@ constexpr std::size_t kFirstSlots = 1024;
 /// in vain, and has to reach a free slot.
 constexpr std::size_t kMostOfFour = 2;
 
-/// Returns a hash that maps each 64 bytes of code to the four slots of one cache line.
-std::size_t hash(TraceeAddr start) {
-  constexpr std::uint64_t kFactor = 0x9e37'79b9'7f4a'7c15ULL;
-  const std::uint64_t line = (start.value() >> 6U) * kFactor;
-  return ((line ^ line >> 32U) << 2U) | (start.value() >> 4U & 3U);
-}
-
 }  // namespace
-
-std::size_t StartTable::slot_of(TraceeAddr start) const {
-  const std::size_t mask = slots_.size() - 1;
-  std::size_t slot = hash(start) & mask;
-  while (slots_[slot].start != start && slots_[slot].start != kNowhere) slot = (slot + 1) & mask;
-  return slot;
-}
-
-const StartTable::Entry* StartTable::find(TraceeAddr start) const {
-  if (slots_.empty() || start == kNowhere) return nullptr;
-  const Entry& entry = slots_[slot_of(start)];
-  return entry.start == start ? &entry : nullptr;
-}
 
 StartTable::Entry* StartTable::find(TraceeAddr start) {
   return const_cast<Entry*>(std::as_const(*this).find(start));  // NOLINT

@@ -3,6 +3,7 @@
 /// @file
 /// A hash table of the native addresses that superblocks begin at or exits lead to.
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -25,7 +26,11 @@ class StartTable {
 
   /// Returns the entry of an address; nullptr if there is none. Pointers and references to entries
   /// are valid until the next at().
-  [[nodiscard]] const Entry* find(TraceeAddr start) const;
+  [[nodiscard]] const Entry* find(TraceeAddr start) const {
+    if (slots_.empty() || start == kNowhere) return nullptr;
+    const Entry& entry = slots_[slot_of(start)];
+    return entry.start == start ? &entry : nullptr;
+  }
   [[nodiscard]] Entry* find(TraceeAddr start);
   /// Returns the entry of an address, and adds it if there is none. `start` must not be kNowhere.
   Entry& at(TraceeAddr start);
@@ -34,7 +39,19 @@ class StartTable {
 
  private:
   /// Returns the slot that holds the address, or the free slot that it belongs in.
-  [[nodiscard]] std::size_t slot_of(TraceeAddr start) const;
+  [[nodiscard]] std::size_t slot_of(TraceeAddr start) const {
+    const Entry* const slots = slots_.data();
+    const std::size_t mask = slots_.size() - 1;
+    std::size_t slot = hash(start) & mask;
+    while (slots[slot].start != start && slots[slot].start != kNowhere) slot = (slot + 1) & mask;
+    return slot;
+  }
+  /// Returns a hash that maps each 64 bytes of code to the four slots of one cache line.
+  static std::size_t hash(TraceeAddr start) {
+    constexpr std::uint64_t kFactor = 0x9e37'79b9'7f4a'7c15ULL;
+    const std::uint64_t line = (start.value() >> 6U) * kFactor;
+    return ((line ^ line >> 32U) << 2U) | (start.value() >> 4U & 3U);
+  }
   void grow();
 
   std::vector<Entry> slots_;  ///< Empty, or a power of two in number.

@@ -17,11 +17,9 @@ constexpr std::uint64_t kMuch = 4ULL << 20;
 constexpr std::uint64_t kVeryMuch = 12ULL << 20;
 constexpr std::uint32_t kLongestPlain = 32;
 
-/// Bytes of code from which on superblocks end where another one begins: a third less code, at the
-/// price of a few more exits.
-constexpr std::uint64_t kJoinedFrom = 3ULL << 19;
-/// Bytes of code from which on superblocks end at calls, too.
-constexpr std::uint64_t kSavedFrom = 6ULL << 20;
+/// Bytes of code from which on superblocks end where another one begins and at calls: half the
+/// code, at the price of a few more exits.
+constexpr std::uint64_t kSavedFrom = 3ULL << 19;
 
 }  // namespace
 
@@ -38,9 +36,14 @@ SuperblockMaker::SuperblockMaker(CodeMemory& memory, translate::CodeSource sourc
            facts_.left_to_cpu(at) != translate::UntranslatableReason::kNone ||
            facts_.may_change(at) != checked_;
   };
+  source_.undisturbed = [this](TraceeAddr at) {
+    // Code that may change is not for superblocks that are not checked.
+    const bool asks = splits_.empty() && !checked_ && facts_.undisturbed && !facts_.may_change(at);
+    return asks ? facts_.undisturbed(at) : std::pair<TraceeAddr, TraceeAddr>{};
+  };
   source_.decoded = &decoded_;
   source_.joined_at = [this, begins_at = std::move(source_.joined_at)](TraceeAddr at) {
-    return (plain_now_ || used_ >= kJoinedFrom) && begins_at(at);
+    return (plain_now_ || used_ >= kSavedFrom) && begins_at(at);
   };
 }
 
@@ -77,6 +80,7 @@ std::variant<translate::Superblock, translate::UntranslatableReason> SuperblockM
                                           .saves_memory = plain_now_ || used_ >= kSavedFrom,
                                           .records_values = records_values(),
                                           .records_old_bytes = values_ == ValueDepth::kAll,
+                                          .reused = &reused_,
                                           .max_instructions = longest_block()});
   if (const auto* made = std::get_if<translate::Superblock>(&translated)) {
     std::copy(made->code.begin(), made->code.end(),

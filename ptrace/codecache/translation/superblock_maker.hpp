@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <set>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -55,6 +56,8 @@ class SuperblockMaker {
   std::variant<arch::cpu::translate::Superblock, arch::cpu::translate::UntranslatableReason> make(
       TraceeAddr start, std::uint32_t first_exit, std::optional<TraceeAddr> conflict);
 
+  /// Takes the memory of a superblock that make() returned and that is not needed any more.
+  void recycle(arch::cpu::translate::Superblock&& made) { reused_ = std::move(made); }
   /// Puts the next translation at this code offset or, for alignment, just after it.
   void go_on_at(std::uint64_t offset) { used_ = begin_ = offset; }
   /// Makes superblocks record values from now on.
@@ -106,6 +109,7 @@ class SuperblockMaker {
   const arch::cpu::translate::InlineSystemCalls& inline_calls_;
   Stubs stubs_;
   arch::cpu::translate::DecodedInsns decoded_;
+  arch::cpu::translate::Superblock reused_;
   std::set<TraceeAddr> splits_;
   bool plain_ = true;
   bool all_plain_ = false;

@@ -46,7 +46,8 @@ void Superblocks::load(std::shared_ptr<const PersistentCode> loaded) {
 
 std::uint32_t Superblocks::add(CodeBlock block, std::span<const translate::PcMapEntry> pc_map,
                                std::span<const translate::Branch> ranges) {
-  std::vector<std::uint8_t> packed;
+  std::vector<std::uint8_t>& packed = packing_;
+  packed.clear();
   pack_pc_map(pc_map, block.start, packed);
   block.row_bytes = static_cast<std::uint32_t>(packed.size());
   pack_ranges(ranges, block.start, packed);

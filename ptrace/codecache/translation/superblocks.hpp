@@ -86,6 +86,7 @@ class Superblocks {
  private:
   ChunkedArray<CodeBlock> blocks_;     ///< Ascending by offset, and by id.
   ChunkedArray<std::uint8_t> packed_;  ///< Pc maps and ranges of all blocks_.
+  std::vector<std::uint8_t> packing_;  ///< Scratch of add().
   /// Indexes of the superblocks made of code in a page, by page number.
   std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> by_page_;
   std::size_t made_here_ = 0;

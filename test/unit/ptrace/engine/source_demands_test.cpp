@@ -36,9 +36,15 @@ class DemandingSource final : public BranchSource {
     return true;
   }
   void let_wait() override { ++let_wait_calls; }
+  bool work_ahead(Thread& /*thread*/) override {
+    if (work == 0) return false;
+    --work;
+    return true;
+  }
   [[nodiscard]] std::optional<Clock::time_point> stop_due() const override { return due; }
 
   std::size_t requests = 0;
+  std::size_t work = 0;
   std::size_t let_wait_calls = 0;
   std::optional<Clock::time_point> due;
 };
@@ -101,6 +107,16 @@ TEST_F(SourceDemandsTest, AreServedWhileTheirThreadsRun) {
   source_.requests = 1;
   FakeTasks::stop(thread_);
   EXPECT_FALSE(demands_.serve_one()) << "the thread is stopped";
+}
+
+TEST_F(SourceDemandsTest, AreWorkedAheadOfWhileTheirThreadsRun) {
+  source_.work = 2;
+  EXPECT_FALSE(demands_.work_ahead()) << "the thread does not ask";
+  demands_.note_asking(thread_);
+  EXPECT_TRUE(demands_.work_ahead());
+  FakeTasks::stop(thread_);
+  EXPECT_FALSE(demands_.work_ahead()) << "the thread is stopped";
+  EXPECT_EQ(source_.work, 1U);
 }
 
 TEST_F(SourceDemandsTest, LetTheirThreadsWaitOnce) {

@@ -21,7 +21,12 @@ using translate::UntranslatableReason;
 struct Fake {
   Fake() { code.limit(FakeCodeMemory::kBytes); }
 
-  TraceeAddr translation(TraceeAddr start) { return std::get<TraceeAddr>(code.translation(start)); }
+  TraceeAddr translation(TraceeAddr start) {
+    const auto made = code.translation(start);
+    while (code.make_next()) {
+    }
+    return std::get<TraceeAddr>(made);
+  }
   TraceeAddr ib_entry(TraceeAddr start) { return std::get<TraceeAddr>(code.ib_entry(start)); }
   /// The newest exit of this kind to an address; nullopt if there is none.
   [[nodiscard]] std::optional<std::uint32_t> exit_to(TraceeAddr to, ExitKind kind) const {
@@ -100,6 +105,19 @@ TEST_F(CodeCacheTest, MakesSomeOfWhatComesNext) {
   EXPECT_GE(blocks, 2U);
   (void)process_.translation(Program::kTarget);
   EXPECT_EQ(code_.blocks(), blocks);
+}
+
+TEST_F(CodeCacheTest, MakesOneSuperblockAtATime) {
+  EXPECT_FALSE(code_.make_next());
+  (void)code_.translation(Program::kCaller);
+  EXPECT_EQ(code_.blocks(), 1U);
+  const auto link = process_.link_of(*process_.exit_to(Program::kTarget, ExitKind::kDirect));
+  EXPECT_TRUE(process_.is_dispatch_stub(process_.target_of(link)));
+  ASSERT_TRUE(code_.make_next());
+  EXPECT_EQ(code_.blocks(), 2U);
+  EXPECT_EQ(process_.target_of(link), process_.translation(Program::kTarget));
+  code_.clear();
+  EXPECT_FALSE(code_.make_next()) << "what came next is forgotten with the rest";
 }
 
 TEST_F(CodeCacheTest, ALongRunGetsABigPageAndAWideTable) {

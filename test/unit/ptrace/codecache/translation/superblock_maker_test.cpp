@@ -90,6 +90,25 @@ TEST_F(SuperblockMakerTest, DoesNotRunOverSplitsAndCodeLeftToTheCpu) {
   EXPECT_EQ(make(Program::kStart).instructions, 1U);
 }
 
+TEST_F(SuperblockMakerTest, DoesNotFollowJumpsIntoCodeThatMayChange) {
+  CodeFacts facts = program_.facts();
+  facts.undisturbed = [](TraceeAddr at) {
+    return at < Program::kTarget ? std::pair{Program::kBegin, Program::kTarget}
+                                 : std::pair{Program::kTarget, Program::kBegin + Program::kBytes};
+  };
+  facts.may_change = [](TraceeAddr at) { return at >= Program::kTarget; };
+  program_.put(0, {0xeb, 0x0e});  // jmp kTarget
+  SuperblockMaker maker{memory_,
+                        source(),
+                        std::move(facts),
+                        calls_,
+                        {.dispatch = memory_.code() + 8, .after_handler = memory_.code() + 16}};
+  maker.go_on_at(kBegin);
+  maker.limit(kBytes);
+  const auto made = maker.make(Program::kStart, 10, std::nullopt);
+  EXPECT_TRUE(std::get<translate::Superblock>(made).branches.empty());
+}
+
 TEST_F(SuperblockMakerTest, ChecksCodeThatMayChange) {
   EXPECT_EQ(program_.looks(), 0);
   program_.set_may_change(true);
