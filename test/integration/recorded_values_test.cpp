@@ -14,6 +14,7 @@
 #include <gtest/gtest.h>
 
 #include "arch/cpu/registers.hpp"
+#include "arch/cpu/values.hpp"
 #include "arch/x86/translate/value_registers.hpp"
 #include "cache_run.hpp"
 #include "ptrace/codecache/persist/persistent_store.hpp"
@@ -79,6 +80,9 @@ Truth read_truth(Thread& thread, const UserRegs& regs) {
 }
 
 std::uint64_t value_of(const Truth& truth, arch::ValueKind kind) {
+  if (kind == arch::kFlagsKind) {
+    return truth.regs[UserReg::kEflags] & arch::cpu::values::kTrackedFlags;
+  }
   const auto old = arch::old_bytes_of(kind);
   if (!old) return truth.regs[kGeneral.at(kind)];
   std::uint64_t value = 0;
@@ -171,7 +175,8 @@ INSTANTIATE_TEST_SUITE_P(Programs, RecordedValues,
                                          Case{"branches", {"recursion"}},
                                          Case{"branches", {"sort"}}, Case{"branches", {"strings"}},
                                          Case{"branches", {"longjmp"}},
-                                         Case{"branches", {"sort"}, 300},
+                                         Case{"branches", {"sort"}, 300}, Case{"delivered", {}},
+                                         Case{"delivered", {}, 0, ValueDepth::kAll},
                                          Case{"vectors_static", {}, 0, ValueDepth::kAll},
                                          Case{"coroutines", {}, 0, ValueDepth::kAll},
                                          Case{"branches", {"recursion"}, 0, ValueDepth::kAll},
