@@ -140,8 +140,9 @@ std::optional<LastWrite> ValueHistory::last_write(std::size_t position, TraceeAd
       found->step += piece->origin;
       return found;
     }
-    if (piece->solved->begin() != 0) return std::nullopt;
-    position = piece->origin;
+    // Steps before the first one of its graph may have written, and are in earlier windows.
+    position = piece->origin + piece->solved->begin();
+    if (position > piece->begin) return std::nullopt;
   }
   return std::nullopt;
 }

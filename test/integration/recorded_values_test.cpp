@@ -2,6 +2,7 @@
 // Compares values that translated code records, newly made or kept, with the registers of a program
 // that is stepped.
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstring>
@@ -185,6 +186,25 @@ INSTANTIATE_TEST_SUITE_P(Programs, RecordedValues,
                                          Case{"branches", {"longjmp"}, 0, ValueDepth::kAll},
                                          Case{"branches", {"sort"}, 300, ValueDepth::kAll}),
                          name_of);
+
+TEST(RecordedSignals, HaveTheRegistersOfBothSides) {
+  const Outcome recorded = run_recorded(options_of({"delivered", {}}));
+  const auto& facts = recorded.threads[0]->facts;
+  const auto has_flags = [&](std::uint64_t record, TraceeAddr pc) {
+    return std::ranges::any_of(facts, [&](const decoder::ValueFact& fact) {
+      return fact.kind == arch::kFlagsKind && fact.record == record && fact.pc == pc;
+    });
+  };
+  const auto& records = recorded.records();
+  int signals = 0;
+  for (std::size_t i = 1; i < records.size(); ++i) {
+    if (records[i].kind != decoder::RecordKind::kAsync) continue;
+    ++signals;
+    EXPECT_TRUE(has_flags(i - 1, records[i].from)) << i;
+    EXPECT_TRUE(has_flags(i, records[i].to)) << i;
+  }
+  EXPECT_EQ(signals, 40);
+}
 
 class KeptValues : public testing::TestWithParam<Case> {};
 

@@ -213,6 +213,7 @@ Result<void> CacheSource::go_natively(Thread& thread, const SourceResume& how) {
       if (values_ != ValueDepth::kFree) add_facts(call_facts_.begin(*regs));
     }
   }
+  signal_facts_.forget();
   if (how.signal != 0 && how.signal != SIGSTOP) {
     write_guard_.begin_delivery(thread);
     if (values_ != ValueDepth::kFree) signal_facts_.begin(thread);

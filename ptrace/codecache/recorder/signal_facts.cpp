@@ -36,7 +36,6 @@ std::vector<decoder::ValueFact> facts_of(const arch::cpu::UserRegs& regs, bool h
 }  // namespace
 
 void SignalFacts::begin(Thread& thread) {
-  forget();
   const auto regs = thread.user_regs();
   if (!regs) return;
   before_ = *regs;

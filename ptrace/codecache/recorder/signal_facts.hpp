@@ -20,7 +20,7 @@ namespace backtrail::tracee::cache {
 /// that its handler begins with.
 class SignalFacts {
  public:
-  /// Call when a stopped thread is about to get a signal.
+  /// Call when a stopped thread is about to get a signal, after forget().
   void begin(Thread& thread);
   /// Call at the thread's next stop, before its record is made.
   void stop(Thread& thread);
@@ -29,6 +29,7 @@ class SignalFacts {
   /// Returns the facts before that record, and after it.
   [[nodiscard]] std::vector<decoder::ValueFact> before(const decoder::Record& delivery) const;
   [[nodiscard]] std::vector<decoder::ValueFact> after(const decoder::Record& delivery);
+  /// Call before a thread goes on: what it was before does not matter any more.
   void forget();
 
  private:
