@@ -59,7 +59,8 @@ void StepIndex::add_facts(std::uint64_t block, std::size_t begin, std::size_t en
 
 void StepIndex::add_interrupted_facts(std::uint64_t block, TraceeAddr interrupted,
                                       values::Window& out) {
-  const auto [first, last] = std::ranges::equal_range(facts_, block, {}, &ValueFact::record);
+  const auto first = std::ranges::lower_bound(facts_, block, {}, &ValueFact::record);
+  const auto last = std::ranges::upper_bound(facts_, block, {}, &ValueFact::record);
   // The flags come first. What is older may have been recorded before the instruction began.
   const auto newest = std::find_if(
       std::make_reverse_iterator(last), std::make_reverse_iterator(first),
