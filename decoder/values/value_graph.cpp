@@ -119,7 +119,9 @@ void ValueGraph::add_signal(const Window& window, std::size_t event, ModelCache&
   if (const InsnModel* model = models.interrupted(window.events[event].interrupted)) {
     instantiate(*model, TraceeAddr{});
   }
+  const std::size_t facts = next_fact_;
   add_facts(window, event);
+  const bool is_recorded = next_fact_ != facts;
   const Slots before = current_;
   SignalFrame frame{static_cast<std::uint32_t>(accesses.size()), current_[cpu::kRsp], kNoVar};
   forget(kHandlerSlots);
@@ -133,6 +135,18 @@ void ValueGraph::add_signal(const Window& window, std::size_t event, ModelCache&
   const bool is_after_call =
       step_ == begin_ || models.at(window.steps[step_ - 1].pc).special == Special::kSystemCall;
   add_frame_words(before, is_after_call);
+  if (is_recorded) add_more_frame_words(before, window.events[event].interrupted);
+}
+
+/// The recorders that record registers at signals leave frames alone.
+void ValueGraph::add_more_frame_words(const Slots& before, TraceeAddr interrupted) {
+  const auto add = [this](std::int64_t offset, Var value) {
+    accesses.push_back({cpu::AccessKind::kStore, sizeof(std::uint64_t),
+                        static_cast<std::uint32_t>(step_), current_[cpu::kRsp], value,
+                        cpu::kContextOffset + offset});
+  };
+  for (const cpu::FrameWord& word : cpu::kMoreFrameWords) add(word.offset, before[word.slot]);
+  if (interrupted.value() != 0) add(cpu::kFramePcOffset, constant(interrupted.value()));
 }
 
 void ValueGraph::add_frame_words(const Slots& before, bool is_after_call) {

@@ -116,6 +116,8 @@ class ValueGraph {
   void add_handler_return();
   /// Adds the kernel's stores to the frame of a signal, of registers with these variables.
   void add_frame_words(const Slots& before, bool is_after_call);
+  /// Adds those to words that some recorders have changed.
+  void add_more_frame_words(const Slots& before, TraceeAddr interrupted);
   void instantiate(const cpu::InsnModel& model, TraceeAddr next);
   void follow_branch(const cpu::InsnModel& model, const Step& step);
   Var var_of(cpu::Ref ref, const cpu::InsnModel& model, TraceeAddr next);

@@ -115,6 +115,7 @@ TEST(SignalFrames, RegistersThatWereRecordedBeforeASignalAreThoseOfTheInterrupte
                     {1, cpu::kRsp, kFrame}};
   p.memory[kSavedRax] = 0x77;
   p.memory[kContext + 160] = kStack + 0x400;
+  p.memory[kContext + 168] = p.window.events[0].interrupted.value();
   const SolvedWindow solved = p.solve();
   EXPECT_TRUE(solved.consistent());
   EXPECT_EQ(solved.reg(0, cpu::kRax), cpu::known(0x77));
@@ -122,6 +123,25 @@ TEST(SignalFrames, RegistersThatWereRecordedBeforeASignalAreThoseOfTheInterrupte
   EXPECT_EQ(solved.reg(0, cpu::kFlagsSlot).value & kDown, kDown);
   EXPECT_EQ(solved.reg(1, cpu::kRax), cpu::known(0x78));
   EXPECT_EQ(solved.reg(1, cpu::kRsp), cpu::known(kFrame));
+}
+
+TEST(SignalFrames, ARecordedSignalsFrameHasThePcUntilTheHandlerReturns) {
+  for (const bool is_recorded : {false, true}) {
+    Program p;
+    p.run(nop);
+    const TraceeAddr interrupted = p.window.end_pc;
+    p.window.events.push_back({1, EventKind::kSignal, interrupted});
+    p.run(nop);
+    if (is_recorded) p.window.facts.push_back({1, cpu::kR11, 0x55, 0});
+    p.window.facts.push_back({1, cpu::kRsp, kFrame});
+    p.run({0x48, 0xc7, 0xc4, 0x08, 0x01, 0xfe, 0x7f});  // mov $kContext, %rsp
+    return_from_handler(p);
+    const SolvedWindow solved = p.solve();
+    EXPECT_TRUE(solved.consistent());
+    EXPECT_EQ(solved.memory(2, TraceeAddr{kContext + 168}),
+              is_recorded ? cpu::known(interrupted.value()) : Known{});
+    EXPECT_EQ(solved.memory(2, TraceeAddr{kSavedR11}), is_recorded ? cpu::known(0x55) : Known{});
+  }
 }
 
 TEST(SignalFrames, AHandlerBeginsWithoutTheDirectionFlag) {
