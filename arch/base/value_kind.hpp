@@ -10,14 +10,16 @@
 namespace backtrail::arch {
 
 /// A general register, by its encoding, below kOldBytesKind. From there on a part of the bytes that
-/// a store overwrites.
+/// a store overwrites, and then kFlagsKind.
 using ValueKind = std::uint8_t;
 
 inline constexpr ValueKind kOldBytesKind = 16;
 /// A store is recorded in parts of up to 8 bytes; the largest has this many.
 inline constexpr unsigned kMostOldParts = 8;
+/// The flags. They begin the values that are recorded of all registers where a signal is delivered.
+inline constexpr ValueKind kFlagsKind = kOldBytesKind + 4 * kMostOldParts;
 /// All kinds are below this one.
-inline constexpr ValueKind kValueKinds = kOldBytesKind + 4 * kMostOldParts;
+inline constexpr ValueKind kValueKinds = kFlagsKind + 1;
 
 /// The bytes from 8 * `part` on, counted from the address of the store, before the store.
 struct OldBytes {
@@ -32,7 +34,7 @@ struct OldBytes {
 
 /// Returns the part of a store that a value is of; nullopt if it is of a register.
 [[nodiscard]] constexpr std::optional<OldBytes> old_bytes_of(ValueKind kind) {
-  if (kind < kOldBytesKind || kind >= kValueKinds) return std::nullopt;
+  if (kind < kOldBytesKind || kind >= kFlagsKind) return std::nullopt;
   const unsigned number = kind - kOldBytesKind;
   return OldBytes{static_cast<std::uint8_t>(number / 4),
                   static_cast<std::uint8_t>(1U << number % 4)};

@@ -9,3 +9,4 @@
 #include "arch/x86/values/relations.hpp"
 #include "arch/x86/values/signal_frame.hpp"
 #include "arch/x86/values/slots.hpp"
+#include "arch/x86/values/xsave_bytes.hpp"

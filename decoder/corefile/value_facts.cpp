@@ -49,12 +49,16 @@ void append_facts(std::uint32_t tid, const std::deque<ValueFact>& facts, std::ui
     raw.varint(count);
     Last last{.record = first};
     const auto end = next + static_cast<std::ptrdiff_t>(count);
-    const bool is_plain = std::all_of(
-        next, end, [](const ValueFact& fact) { return fact.kind < arch::kOldBytesKind; });
+    const auto highest = std::max_element(next, end, [](const ValueFact& a, const ValueFact& b) {
+                           return a.kind < b.kind;
+                         })->kind;
+    const bool is_plain = highest < arch::kOldBytesKind;
     while (next != end) encode(*next++, shift, is_plain ? kRegisters : kKinds, last, raw);
     append_packed({.magic = kFactsMagic,
                    .tid = tid,
-                   .records = is_plain ? kFactsVersion : kAllFactsVersion,
+                   .records = is_plain                     ? kFactsVersion
+                              : highest < arch::kFlagsKind ? kOldBytesVersion
+                                                           : kAllFactsVersion,
                    .first = first},
                   raw.bytes(), out);
   }
@@ -64,7 +68,7 @@ Result<void> decode_facts(const TraceBlock& block, std::vector<ValueFact>& out) 
   const auto malformed = [&] {
     return fail(TraceErrc::kMalformed, "decode a block of recorded values", block.first);
   };
-  if (block.records != kFactsVersion && block.records != kAllFactsVersion) return malformed();
+  if (block.records < kFactsVersion || block.records > kAllFactsVersion) return malformed();
   const std::uint64_t kinds = block.records == kFactsVersion ? kRegisters : kKinds;
   BT_TRY(const auto raw, unpack_block(block));
   ByteReader in{raw};

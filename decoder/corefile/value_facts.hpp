@@ -13,9 +13,11 @@
 
 namespace backtrail::decoder {
 
-/// Versions: blocks with values of registers alone, and those with all kinds of values.
+/// Versions: blocks with values of general registers alone, with overwritten bytes, too, and with
+/// all kinds of values.
 inline constexpr std::uint32_t kFactsVersion = 1;
-inline constexpr std::uint32_t kAllFactsVersion = 2;
+inline constexpr std::uint32_t kOldBytesVersion = 2;
+inline constexpr std::uint32_t kAllFactsVersion = 3;
 /// Most facts in a block; readers refuse more.
 inline constexpr std::size_t kBlockFacts = 16384;
 

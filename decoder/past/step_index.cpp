@@ -57,6 +57,21 @@ void StepIndex::add_facts(std::uint64_t block, std::size_t begin, std::size_t en
   }
 }
 
+void StepIndex::add_interrupted_facts(std::uint64_t block, TraceeAddr interrupted,
+                                      values::Window& out) {
+  const auto first = std::ranges::lower_bound(facts_, block, {}, &ValueFact::record);
+  const auto last = std::ranges::upper_bound(facts_, block, {}, &ValueFact::record);
+  // The flags come first. What is older may have been recorded before the instruction began.
+  const auto newest = std::find_if(
+      std::make_reverse_iterator(last), std::make_reverse_iterator(first),
+      [&](const auto& fact) { return fact.pc == interrupted && fact.kind == arch::kFlagsKind; });
+  if (newest == std::make_reverse_iterator(first)) return;
+  const std::size_t signal = out.events.size() - 1;
+  for (auto fact = std::prev(newest.base()); fact != last && fact->pc == interrupted; ++fact) {
+    out.facts.push_back({out.events.back().before, fact->kind, fact->value, signal});
+  }
+}
+
 void StepIndex::add_block(std::uint64_t block, std::size_t begin, std::size_t end,
                           values::Window& out) {
   const std::size_t first = first_of(block);
@@ -66,7 +81,9 @@ void StepIndex::add_block(std::uint64_t block, std::size_t begin, std::size_t en
     // An event before the first step belongs to the previous window.
     if (step > begin && step <= end) out.events.push_back({step - begin, kind, interrupted});
   };
+  const std::size_t events = out.events.size();
   if (begins.kind == RecordKind::kAsync) event(first, EventKind::kSignal, begins.from);
+  if (out.events.size() != events) add_interrupted_facts(block - 1, begins.from, out);
   if (here.after_gap) event(first, EventKind::kGap, TraceeAddr{});
   for (std::size_t i = 0; i < here.pcs.size(); ++i) {
     const std::size_t step = first + i;

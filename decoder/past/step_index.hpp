@@ -40,6 +40,9 @@ class StepIndex {
   void add_block(std::uint64_t block, std::size_t begin, std::size_t end, values::Window& out);
 
   void add_facts(std::uint64_t block, std::size_t begin, std::size_t end, values::Window& out);
+  /// Adds the facts of `block` that were recorded where the signal interrupted it that the block
+  /// after it begins with. The signal is the newest event of `out`.
+  void add_interrupted_facts(std::uint64_t block, TraceeAddr interrupted, values::Window& out);
 
   Timeline& timeline_;
   RecordSequence& records_;

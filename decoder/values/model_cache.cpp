@@ -14,7 +14,7 @@ const cpu::InsnModel& ModelCache::at(TraceeAddr pc) {
   if (found != models_.end()) return found->second;
   std::array<std::uint8_t, arch::kMaxInsnBytes> bytes{};
   const std::size_t got = code_.read_code(pc, bytes);
-  return models_.emplace(pc, cpu::model_insn(pc, std::span{bytes}.first(got), xsave_bytes_))
+  return models_.emplace(pc, cpu::model_insn(pc, std::span{bytes}.first(got), components_))
       .first->second;
 }
 

@@ -15,8 +15,7 @@ namespace backtrail::decoder::values {
 class ModelCache {
  public:
   /// `code` is borrowed and must outlive the cache.
-  ModelCache(CodeReader& code, std::uint32_t xsave_bytes)
-      : code_{code}, xsave_bytes_{xsave_bytes} {}
+  ModelCache(CodeReader& code, std::uint64_t components) : code_{code}, components_{components} {}
 
   /// Returns the model of the instruction at `pc`; its length is 0 if there is none.
   const arch::cpu::values::InsnModel& at(TraceeAddr pc);
@@ -27,7 +26,7 @@ class ModelCache {
 
  private:
   CodeReader& code_;
-  std::uint32_t xsave_bytes_;
+  std::uint64_t components_;
   std::unordered_map<TraceeAddr, arch::cpu::values::InsnModel> models_;
   std::unordered_map<TraceeAddr, arch::cpu::values::InsnModel> interrupted_;
 };

@@ -41,7 +41,9 @@ std::size_t ValueGraph::last_break(const Window& window, std::size_t begin, Mode
 }
 
 ValueGraph::ValueGraph(const Window& window, std::size_t begin, ModelCache& models, EndState& end)
-    : begin_{last_break(window, begin, models, end)}, end_{window.steps.size()} {
+    : frame_bytes{cpu::signal_frame_bytes(window.components)},
+      begin_{last_break(window, begin, models, end)},
+      end_{window.steps.size()} {
   const std::size_t count = end_ - begin_;
   known.reserve(count * 4);
   nodes.reserve(count * 4);
@@ -55,9 +57,9 @@ ValueGraph::ValueGraph(const Window& window, std::size_t begin, ModelCache& mode
   for (step_ = begin_;; ++step_) {
     // A signal's effects belong to the step before it, so that the position shows the handler.
     for (; event != window.events.end() && event->before == step_; ++event) {
-      add_signal(window, *event, models);
+      add_signal(window, static_cast<std::size_t>(event - window.events.begin()), models);
     }
-    add_facts(window);
+    add_facts(window, Fact::kNoSignal);
     if (step_ == end_) {
       // The instruction at the end has not run.
       old_bytes_.clear();
@@ -113,13 +115,18 @@ void ValueGraph::forget(std::span<const Slot> slots) {
   for (const Slot slot : slots) define(slot, fresh());
 }
 
-void ValueGraph::add_signal(const Window& window, const Event& event, ModelCache& models) {
-  if (const InsnModel* model = models.interrupted(event.interrupted)) {
+void ValueGraph::add_signal(const Window& window, std::size_t event, ModelCache& models) {
+  if (const InsnModel* model = models.interrupted(window.events[event].interrupted)) {
     instantiate(*model, TraceeAddr{});
   }
+  const std::size_t facts = next_fact_;
+  add_facts(window, event);
+  const bool is_recorded = next_fact_ != facts;
   const Slots before = current_;
   SignalFrame frame{static_cast<std::uint32_t>(accesses.size()), current_[cpu::kRsp], kNoVar};
   forget(kHandlerSlots);
+  // The kernel clears the direction flag.
+  known[current_[cpu::kFlagsSlot]] = {0, std::uint64_t{1} << cpu::kDf};
   for (Slot slot = cpu::kFirstVectorSlot; slot < cpu::kSlotCount; ++slot) define(slot, fresh());
   frame.rsp_after = current_[cpu::kRsp];
   accesses.push_back({cpu::AccessKind::kUnknownStore, 0, static_cast<std::uint32_t>(step_),
@@ -128,6 +135,18 @@ void ValueGraph::add_signal(const Window& window, const Event& event, ModelCache
   const bool is_after_call =
       step_ == begin_ || models.at(window.steps[step_ - 1].pc).special == Special::kSystemCall;
   add_frame_words(before, is_after_call);
+  if (is_recorded) add_more_frame_words(before, window.events[event].interrupted);
+}
+
+/// The recorders that record registers at signals leave frames alone.
+void ValueGraph::add_more_frame_words(const Slots& before, TraceeAddr interrupted) {
+  const auto add = [this](std::int64_t offset, Var value) {
+    accesses.push_back({cpu::AccessKind::kStore, sizeof(std::uint64_t),
+                        static_cast<std::uint32_t>(step_), current_[cpu::kRsp], value,
+                        cpu::kContextOffset + offset});
+  };
+  for (const cpu::FrameWord& word : cpu::kMoreFrameWords) add(word.offset, before[word.slot]);
+  if (interrupted.value() != 0) add(cpu::kFramePcOffset, constant(interrupted.value()));
 }
 
 void ValueGraph::add_frame_words(const Slots& before, bool is_after_call) {
@@ -140,17 +159,24 @@ void ValueGraph::add_frame_words(const Slots& before, bool is_after_call) {
   }
 }
 
-void ValueGraph::add_facts(const Window& window) {
+void ValueGraph::add_facts(const Window& window, std::size_t signal) {
   for (; next_fact_ < window.facts.size(); ++next_fact_) {
     const Fact& fact = window.facts[next_fact_];
-    if (fact.step > step_) return;
-    if (fact.step < step_) continue;
+    if (fact.step > step_ || (fact.step == step_ && fact.signal > signal)) return;
+    if (fact.step < step_ || fact.signal != signal) continue;
     if (const auto old = arch::old_bytes_of(fact.kind)) {
       add_old_bytes(fact, *old);
     } else {
-      consistent &= known[current_[fact.kind]].learn(fact.value, ~std::uint64_t{0});
+      add_register(fact);
     }
   }
+}
+
+void ValueGraph::add_register(const Fact& fact) {
+  const bool is_flags = fact.kind == arch::kFlagsKind;
+  const Slot slot = is_flags ? cpu::kFlagsSlot : Slot{fact.kind};
+  const std::uint64_t mask = is_flags ? cpu::kTrackedFlags : ~std::uint64_t{0};
+  consistent &= known[current_[slot]].learn(fact.value, mask);
 }
 
 /// A load before the step stands for the bytes. Its address is found by place_old_bytes().
@@ -282,6 +308,8 @@ void ValueGraph::add_handler_return() {
   for (Slot slot = 0; slot < cpu::kSlotCount; ++slot) {
     const auto* word = std::ranges::find(cpu::kFrameWords, slot, &cpu::FrameWord::slot);
     const bool is_restored = word != cpu::kFrameWords.end();
+    // The kernel leaves the bases of the segments as they are.
+    if (slot == cpu::kFsBaseSlot || slot == cpu::kGsBaseSlot) continue;
     define(slot, is_restored ? words[static_cast<std::size_t>(word - cpu::kFrameWords.begin())]
                              : fresh());
   }

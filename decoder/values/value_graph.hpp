@@ -84,6 +84,8 @@ class ValueGraph {
   std::vector<SystemCall> calls;
   std::vector<SignalFrame> frames;
   std::vector<Var> stack_pointers;  ///< All that rsp is at any step.
+  /// The most bytes that the kernel writes as a signal's frame.
+  std::uint32_t frame_bytes = 0;
   /// False if facts of the trace contradict each other.
   bool consistent = true;
   /// The accesses from this one on may have been made by the instruction at the end, before it was
@@ -102,8 +104,10 @@ class ValueGraph {
   }
   Var constant(std::uint64_t value);
   void forget(std::span<const Slot> slots);
-  void add_signal(const Window& window, const Event& event, ModelCache& models);
-  void add_facts(const Window& window);
+  void add_signal(const Window& window, std::size_t event, ModelCache& models);
+  /// Adds the facts before a signal, or before the step.
+  void add_facts(const Window& window, std::size_t signal);
+  void add_register(const Fact& fact);
   void add_old_bytes(const Fact& fact, const arch::OldBytes& old);
   void place_old_bytes(const cpu::InsnModel& model, TraceeAddr next);
   void find_old_bytes(Access& store) const;
@@ -112,6 +116,8 @@ class ValueGraph {
   void add_handler_return();
   /// Adds the kernel's stores to the frame of a signal, of registers with these variables.
   void add_frame_words(const Slots& before, bool is_after_call);
+  /// Adds those to words that some recorders have changed.
+  void add_more_frame_words(const Slots& before, TraceeAddr interrupted);
   void instantiate(const cpu::InsnModel& model, TraceeAddr next);
   void follow_branch(const cpu::InsnModel& model, const Step& step);
   Var var_of(cpu::Ref ref, const cpu::InsnModel& model, TraceeAddr next);

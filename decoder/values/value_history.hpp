@@ -28,8 +28,9 @@ class ValueHistory {
   using Fetch = std::function<Window(std::size_t begin, std::size_t end)>;
 
   /// `steps` is the length of the trace. `code` and `end` are borrowed and must outlive this.
+  /// `components` are those of the CPU's XSAVE area (XCR0).
   ValueHistory(std::size_t steps, Fetch fetch, CodeReader& code, EndState& end,
-               std::uint32_t xsave_bytes = 16384, HistoryLimits limits = {});
+               std::uint64_t components = cpu::kAnyComponents, HistoryLimits limits = {});
   ~ValueHistory();
   ValueHistory(const ValueHistory&) = delete;
   ValueHistory& operator=(const ValueHistory&) = delete;
@@ -78,7 +79,8 @@ class ValueHistory {
  private:
   class Boundary;
   struct Piece {
-    std::size_t begin;
+    std::size_t origin;  ///< The window's first step.
+    std::size_t begin;   ///< The first position that is taken from it.
     std::size_t end;
     std::unique_ptr<SolvedWindow> solved;
     std::unique_ptr<Boundary> boundary;  ///< The state at `begin`.
@@ -92,7 +94,7 @@ class ValueHistory {
   Fetch fetch_;
   ModelCache models_;
   EndState& end_;
-  std::uint32_t xsave_bytes_;
+  std::uint64_t components_;
   HistoryLimits limits_;
   std::vector<Piece> windows_;  ///< The last one first.
   std::size_t horizon_ = 0;

@@ -108,7 +108,12 @@ void ValueSolver::handle_range(std::uint32_t access) {
 
 void ValueSolver::settle_range(std::uint32_t access, std::uint64_t begin, std::uint64_t bytes) {
   if (memory_.place(access) != Place::kOpen) return;
-  if (bytes != 0 && begin + bytes - 1 < begin) return;
+  if (bytes != 0 && begin + bytes - 1 < begin) {
+    // The upper half of all addresses is the kernel's.
+    if (begin >> 63U == 0) return;
+    bytes += begin;
+    begin = 0;
+  }
   memory_.settle_range(access, begin, bytes);
   wake_before(access);
   const auto [first, last] = links_across_.equal_range(access);
@@ -119,9 +124,8 @@ void ValueSolver::handle_frame(const SignalFrame& frame) {
   const Known& before = graph_.known[frame.rsp_before];
   const Known& after = graph_.known[frame.rsp_after];
   if (!before.all() || !after.all()) return;
-  constexpr std::uint64_t kMostBytes = 65536;
   const std::uint64_t below = before.value - arch::cpu::kRedZoneBytes - after.value;
-  settle_range(frame.access, after.value, std::min(below, kMostBytes));
+  settle_range(frame.access, after.value, std::min<std::uint64_t>(below, graph_.frame_bytes));
 }
 
 void ValueSolver::handle_call(std::size_t index) {

@@ -41,6 +41,10 @@ struct Fact {
   std::size_t step = 0;
   arch::ValueKind kind = 0;
   std::uint64_t value = 0;
+  /// The index of the signal before the step that the value comes before; kNoSignal if it comes
+  /// after all of them.
+  std::size_t signal = kNoSignal;
+  static constexpr std::size_t kNoSignal = ~std::size_t{0};
 };
 
 /// Assumptions about a call and its return.
@@ -54,13 +58,13 @@ enum class FrameLinks : std::uint8_t {
 struct Window {
   std::vector<Step> steps;
   std::vector<Event> events;  ///< Ordered by `before`.
-  std::vector<Fact> facts;    ///< Ordered by `step`.
+  std::vector<Fact> facts;    ///< Ordered by `step`, then by `signal`.
   TraceeAddr end_pc;          ///< The next instruction at the end, which has not run.
   /// The thread was stopped at the end; a repeated string instruction there may be half done.
   /// False where the trace goes on.
   bool stopped = true;
-  /// Upper bound of the size of the XSAVE area, in bytes.
-  std::uint32_t xsave_bytes = 16384;
+  /// The components of the XSAVE area (XCR0).
+  std::uint64_t components = cpu::kAnyComponents;
   FrameLinks links = FrameLinks::kNone;
 };
 

@@ -53,7 +53,9 @@ PastValues::PastValues(PastEnd& end, const ThreadEnd& thread, const RegisterSlot
       end_{end, thread, slots},
       history_{index_.steps(),
                [this](std::size_t first, std::size_t last) { return index_.window(first, last); },
-               end.memory(), end_} {}
+               end.memory(), end_,
+               thread.registers ? arch::cpu::values::components_of(thread.registers->xsave)
+                                : arch::cpu::values::kAnyComponents} {}
 
 std::vector<bool> PastValues::registers(const PastPosition& place, arch::cpu::RawRegisters& raw) {
   const auto step = index_.number(place);

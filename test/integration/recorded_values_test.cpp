@@ -2,6 +2,7 @@
 // Compares values that translated code records, newly made or kept, with the registers of a program
 // that is stepped.
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstring>
@@ -14,6 +15,7 @@
 #include <gtest/gtest.h>
 
 #include "arch/cpu/registers.hpp"
+#include "arch/cpu/values.hpp"
 #include "arch/x86/translate/value_registers.hpp"
 #include "cache_run.hpp"
 #include "ptrace/codecache/persist/persistent_store.hpp"
@@ -80,6 +82,9 @@ Truth read_truth(Thread& thread, const UserRegs& regs) {
 }
 
 std::uint64_t value_of(const Truth& truth, arch::ValueKind kind) {
+  if (kind == arch::kFlagsKind) {
+    return truth.regs[UserReg::kEflags] & arch::cpu::values::kTrackedFlags;
+  }
   const auto old = arch::old_bytes_of(kind);
   if (!old) return truth.regs[kGeneral.at(kind)];
   std::uint64_t value = 0;
@@ -173,7 +178,8 @@ INSTANTIATE_TEST_SUITE_P(
         test::every(2, std::vector{Case{"vectors_static", {}}, Case{"coroutines", {}},
                                    Case{"branches", {"recursion"}}, Case{"branches", {"sort"}},
                                    Case{"branches", {"strings"}}, Case{"branches", {"longjmp"}},
-                                   Case{"branches", {"sort"}, 300},
+                                   Case{"branches", {"sort"}, 300}, Case{"delivered", {}},
+                                   Case{"delivered", {}, 0, ValueDepth::kAll},
                                    Case{"vectors_static", {}, 0, ValueDepth::kAll},
                                    Case{"coroutines", {}, 0, ValueDepth::kAll},
                                    Case{"branches", {"recursion"}, 0, ValueDepth::kAll},
@@ -182,6 +188,25 @@ INSTANTIATE_TEST_SUITE_P(
                                    Case{"branches", {"longjmp"}, 0, ValueDepth::kAll},
                                    Case{"branches", {"sort"}, 300, ValueDepth::kAll}})),
     name_of);
+
+TEST(RecordedSignals, HaveTheRegistersOfBothSides) {
+  const Outcome recorded = run_recorded(options_of({"delivered", {}}));
+  const auto& facts = recorded.threads[0]->facts;
+  const auto has_flags = [&](std::uint64_t record, TraceeAddr pc) {
+    return std::ranges::any_of(facts, [&](const decoder::ValueFact& fact) {
+      return fact.kind == arch::kFlagsKind && fact.record == record && fact.pc == pc;
+    });
+  };
+  const auto& records = recorded.records();
+  int signals = 0;
+  for (std::size_t i = 1; i < records.size(); ++i) {
+    if (records[i].kind != decoder::RecordKind::kAsync) continue;
+    ++signals;
+    EXPECT_TRUE(has_flags(i - 1, records[i].from)) << i;
+    EXPECT_TRUE(has_flags(i, records[i].to)) << i;
+  }
+  EXPECT_EQ(signals, 40);
+}
 
 class KeptValues : public testing::TestWithParam<Case> {};
 

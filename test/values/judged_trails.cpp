@@ -201,10 +201,14 @@ class Judge {
                            part.kind == Kind::kConstant || part.kind == Kind::kCallResult;
     if (!has_value) return;
     if (part.kind == Kind::kStored && part.is_partial) return;
+    // Some bytes of what was made may have been used.
     const auto agrees = [&](const Known& used, unsigned bits) {
-      const std::uint64_t mask =
-          used.mask & part.value.mask & cpu::low_bits(std::min(bits, part.bits));
-      return ((used.value ^ part.value.value) & mask) == 0;
+      for (unsigned shift = 0; shift < part.bits; shift += kByteBits) {
+        const std::uint64_t mask = used.mask & (part.value.mask >> shift) &
+                                   cpu::low_bits(std::min(bits, part.bits - shift));
+        if (((used.value ^ (part.value.value >> shift)) & mask) == 0) return true;
+      }
+      return false;
     };
     ++result_.compared;
     const bool fits =

@@ -388,11 +388,14 @@ def main():
         subprocess.run(["as", "-o", object_file, source], check=True)
         subprocess.run(["ld", "-o", program, object_file], check=True)
         window = str(random.Random(seed).choice([50, 300, 10000]))
-        run = subprocess.run([oracle, "-w", window, program], capture_output=True, text=True,
-                             timeout=300)
+        # Either no values are recorded, or registers, or overwritten bytes, too.
+        values = str(random.Random(-seed - 1).choice([0, 1, 2]))
+        run = subprocess.run([oracle, "-w", window, "-v", values, program], capture_output=True,
+                             text=True, timeout=300)
         if run.returncode != 0:
             failures += 1
-            print("seed %d, window %s: %s%s" % (seed, window, run.stdout, run.stderr), flush=True)
+            print("seed %d, window %s, values %s: %s%s" %
+                  (seed, window, values, run.stdout, run.stderr), flush=True)
             continue
         if seed % 10 == 0:
             print("seed %d: %s" % (seed, run.stdout.strip()), flush=True)

@@ -223,11 +223,14 @@ void TruthRun::trim(std::size_t most) {
     s.position -= static_cast<std::uint32_t>(drop);
     s.at -= cut;
   }
-  std::erase_if(events_, [drop](const Event& e) { return e.before < drop; });
+  const auto gone = std::ranges::count_if(events_, [drop](auto& e) { return e.before < drop; });
+  first(events_, static_cast<std::size_t>(gone));
+  first(interrupted_, static_cast<std::size_t>(gone));
   for (Event& e : events_) e.before -= drop;
   const std::uint32_t unused = states_.front().vectors;
   first(vectors_, unused);
   for (General& g : states_) g.vectors -= unused;
+  for (General& g : interrupted_) g.vectors -= unused;
 }
 
 void TruthRun::run(const TruthOptions& options) {
@@ -258,6 +261,7 @@ void TruthRun::run(const TruthOptions& options) {
     if (delivered != 0) {
       // No instruction ran: the kernel entered the handler.
       events_.push_back({steps_.size(), EventKind::kSignal, TraceeAddr{now.pc}});
+      interrupted_.push_back(now);
       now = next;
       states_.back() = now;
       if (stop == Stop::kSignal) {
@@ -311,7 +315,35 @@ void TruthRun::add_facts(std::size_t step, std::size_t begin, std::vector<Fact>&
   for (Slot slot = 0; slot < cpu::kGeneralSlots; ++slot) {
     if ((regs >> slot & 1U) != 0) add(step, slot);
   }
-  if (recorded_ == Recorded::kOldBytes) add_old_bytes(step, insn, begin, out);
+  if (recorded_ != Recorded::kOldBytes) return;
+  for (Slot slot = 0; slot < cpu::kGeneralSlots; ++slot) {
+    if ((of.unrelated & ~(1U << 10U)) >> slot & 1U) add(step + 1, slot);
+  }
+  add_old_bytes(step, insn, begin, out);
+}
+
+void TruthRun::add_signal_facts(std::size_t begin, Window& out) const {
+  const auto first = std::ranges::find_if(
+      events_, [&](const Event& e) { return e.before == begin + out.events.front().before; });
+  for (std::size_t i = 0; i < out.events.size(); ++i) {
+    const auto number = static_cast<std::size_t>(first - events_.begin()) + i;
+    const General& before = interrupted_[number];
+    const std::size_t step = out.events[i].before;
+    // Another result of a call that is interrupted is saved than debuggers see.
+    const bool in_call =
+        step == 0 || code_.at(steps_[begin + step - 1].pc.value()).is_system_call();
+    out.facts.push_back({step, arch::kFlagsKind, before.flags & cpu::kTrackedFlags, i});
+    for (Slot slot = in_call ? 1 : 0; slot < cpu::kGeneralSlots; ++slot) {
+      out.facts.push_back({step, static_cast<arch::ValueKind>(slot), before.regs[slot], i});
+    }
+    const bool is_last = i + 1 == out.events.size() || out.events[i + 1].before != step;
+    if (!is_last) continue;
+    const General& after = states_[begin + step];
+    out.facts.push_back({step, arch::kFlagsKind, after.flags & cpu::kTrackedFlags});
+    for (Slot slot = 0; slot < cpu::kGeneralSlots; ++slot) {
+      out.facts.push_back({step, static_cast<arch::ValueKind>(slot), after.regs[slot]});
+    }
+  }
 }
 
 /// Memory was sampled before each step, wherever it has an operand.
@@ -358,7 +390,8 @@ Window TruthRun::window(std::size_t begin, std::size_t end) const {
   if (recorded_ == Recorded::kNothing) return w;
   for (std::size_t i = begin; i < end; ++i) add_facts(i, begin, w.facts);
   std::erase_if(w.facts, [&](const Fact& fact) { return fact.step >= end - begin; });
-  std::ranges::stable_sort(w.facts, {}, &Fact::step);
+  if (!w.events.empty()) add_signal_facts(begin, w);
+  std::ranges::stable_sort(w.facts, {}, [](const Fact& f) { return std::pair{f.step, f.signal}; });
   return w;
 }
 

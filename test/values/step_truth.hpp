@@ -14,6 +14,7 @@
 #include <sys/types.h>
 
 #include "arch/x86/translate/source_insn.hpp"
+#include "arch/x86/xsave_layout.hpp"
 #include "decoder/trace/code_reader.hpp"
 #include "decoder/values/value_history.hpp"
 #include "decoder/values/window.hpp"
@@ -90,6 +91,7 @@ class TruthRun final : public CodeReader, public EndState {
   struct Code {
     std::array<std::uint8_t, 15> bytes{};
     std::size_t size = 0;  ///< How many could be read.
+    [[nodiscard]] bool is_system_call() const { return bytes[0] == 0x0f && bytes[1] == 0x05; }
   };
   enum class Stop : std::uint8_t { kStepped, kSignal, kLast, kGone };
 
@@ -106,6 +108,8 @@ class TruthRun final : public CodeReader, public EndState {
   void read_mappings();
   /// Adds what is recorded before a step and, of a system call, after it.
   void add_facts(std::size_t step, std::size_t begin, std::vector<Fact>& out) const;
+  /// Adds what is recorded where the signals of a window are delivered. They are its events.
+  void add_signal_facts(std::size_t begin, Window& out) const;
   void add_old_bytes(std::size_t step, const arch::x86::translate::SourceInsn& insn,
                      std::size_t begin, std::vector<Fact>& out) const;
   std::size_t peek(std::uint64_t address, void* out, std::size_t bytes) const;
@@ -115,7 +119,8 @@ class TruthRun final : public CodeReader, public EndState {
   std::string error_;
   std::vector<Step> steps_;
   std::vector<Event> events_;
-  std::vector<General> states_;  ///< One more than steps_.
+  std::vector<General> interrupted_;  ///< The state before each event.
+  std::vector<General> states_;       ///< One more than steps_.
   std::vector<Vectors> vectors_;
   std::vector<MemorySample> samples_;
   std::vector<std::uint8_t> bytes_;
@@ -128,9 +133,9 @@ class TruthRun final : public CodeReader, public EndState {
 /// Returns the history of the whole run, which it borrows: every value in it comes from the last
 /// state and the steps.
 [[nodiscard]] inline ValueHistory history_of(TruthRun& run, HistoryLimits limits) {
-  constexpr std::uint32_t kXsaveBytes = 16384;
   const auto window = [&run](std::size_t begin, std::size_t end) { return run.window(begin, end); };
-  return ValueHistory{run.steps().size(), window, run, run, kXsaveBytes, limits};
+  return ValueHistory{
+      run.steps().size(), window, run, run, arch::x86::host_xsave_layout().xcr0, limits};
 }
 
 }  // namespace backtrail::decoder::values

@@ -65,7 +65,8 @@ const ValueRegisters& ValueRecorder::registers_of(const SourceInsn& insn) {
 void ValueRecorder::before(const SourceInsn& insn) {
   if (!on_) return;
   const ValueRegisters& of = registers_of(insn);
-  const unsigned worth = of.of_stores | (old_bytes_ ? of.lost : 0U);
+  const unsigned worth =
+      of.of_stores | (old_bytes_ ? static_cast<unsigned>(of.lost | unrelated_) : 0U);
   const auto wanted = static_cast<std::uint16_t>(worth & kRecordable & ~recorded_);
   if (wanted != 0) {
     recorded_ = static_cast<std::uint16_t>(recorded_ | wanted);
@@ -139,6 +140,7 @@ void ValueRecorder::after(const SourceInsn& insn) {
   const bool follows = of.follows_from && (*of.follows_from & ~recorded_) == 0;
   recorded_ =
       static_cast<std::uint16_t>(follows ? recorded_ | of.written : recorded_ & ~of.written);
+  unrelated_ = static_cast<std::uint16_t>((unrelated_ & ~of.written) | of.unrelated);
 }
 
 void ValueRecorder::before_handler_return(const SourceInsn& call) {

@@ -19,7 +19,8 @@ namespace backtrail::arch::x86::translate {
 
 /// Decides what a superblock records: registers that form the addresses of stores, once each after
 /// they were written, and those of system calls; with TranslateOptions::records_old_bytes the bytes
-/// that stores overwrite, too. Does nothing unless TranslateOptions::records_values.
+/// that stores overwrite, too, and registers that are lost or follow from nothing. Does nothing
+/// unless TranslateOptions::records_values.
 ///
 /// The load of old bytes may fault as the store would. The instruction has not begun then
 /// (PcMapEntry::is_recording): it is left to the CPU, which raises the store's own fault.
@@ -60,6 +61,8 @@ class ValueRecorder {
   bool old_bytes_;
   /// Registers, as a set, whose values follow from those that were recorded.
   std::uint16_t recorded_ = 0;
+  /// Registers that have what follows from nothing.
+  std::uint16_t unrelated_ = 0;
   TraceeAddr decoded_at_;  ///< The instruction that `decoded_` is of.
   ValueRegisters decoded_;
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "arch/x86/translate/value_registers.hpp"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <optional>
@@ -89,6 +90,33 @@ bool is_computed(ZydisMnemonic mnemonic) {
     default:
       return false;
   }
+}
+
+/// Returns true if a general register gets what no relation describes.
+bool is_unrelated(const ZydisDecodedInstruction& z, std::span<const ZydisDecodedOperand> operands) {
+  switch (z.mnemonic) {
+    case ZYDIS_MNEMONIC_CPUID:
+    case ZYDIS_MNEMONIC_RDRAND:
+    case ZYDIS_MNEMONIC_RDSEED:
+    case ZYDIS_MNEMONIC_RDTSC:
+    case ZYDIS_MNEMONIC_RDTSCP:
+    case ZYDIS_MNEMONIC_XGETBV:
+      return true;
+    default:
+      break;
+  }
+  return std::ranges::any_of(operands, [](const ZydisDecodedOperand& operand) {
+    if (operand.type != ZYDIS_OPERAND_TYPE_REGISTER) return false;
+    switch (ZydisRegisterGetClass(operand.reg.value)) {
+      case ZYDIS_REGCLASS_XMM:
+      case ZYDIS_REGCLASS_YMM:
+      case ZYDIS_REGCLASS_ZMM:
+      case ZYDIS_REGCLASS_MASK:
+        return true;
+      default:
+        return false;
+    }
+  });
 }
 
 /// Returns ValueRegisters::follows_from.
@@ -201,6 +229,9 @@ ValueRegisters value_registers(const SourceInsn& insn) {
     } else if (!is_invertible(z, operands)) {
       out.stored = stores++ == 0 ? stored_place(z, operand) : StoredPlace{};
     }
+  }
+  if (out.written != 0 && is_unrelated(z, std::span{operands}.first(z.operand_count_visible))) {
+    out.unrelated = out.written;
   }
   return out;
 }

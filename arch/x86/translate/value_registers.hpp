@@ -34,6 +34,9 @@ struct ValueRegisters {
   /// Registers that are overwritten, and of which nothing else tells the old value: rsp, by which
   /// the stack is known, and those that a pop restores at a function's end.
   std::uint16_t lost = 0;
+  /// Registers whose new values do not follow from what they were computed from: vector and mask
+  /// registers, the time.
+  std::uint16_t unrelated = 0;
   /// The old bytes of stores that a single load reads, and that do not follow from the new ones.
   StoredPlace stored;
 };

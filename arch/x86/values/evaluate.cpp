@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "arch/x86/values/known.hpp"
+#include "arch/x86/values/xsave_bytes.hpp"
 
 namespace backtrail::arch::x86::values {
 namespace {
@@ -152,6 +153,11 @@ bool evaluate_lane(Function function, std::span<const std::uint64_t> in, std::ui
   }
 }
 
+/// Returns the components that XSAVE writes: of edx:eax those that XCR0 has.
+std::uint64_t components(std::span<const std::uint64_t> in) {
+  return (in[1] << 32 | (in[0] & low_bits(32))) & in[2];
+}
+
 bool double_shift(bool left, std::uint64_t a, std::uint64_t b, std::uint64_t count, unsigned width,
                   std::uint64_t& out) {
   count &= width == 64 ? 63 : 31;
@@ -215,6 +221,12 @@ bool evaluate(Function function, unsigned width, std::span<const std::uint64_t> 
       return double_shift(true, a, b, in[2], width, out);
     case Function::kDoubleRight:
       return double_shift(false, a, b, in[2], width, out);
+    case Function::kXsaveBytes:
+      out = xsave_bytes(components(in));
+      return true;
+    case Function::kCompactedXsaveBytes:
+      out = compacted_xsave_bytes(components(in));
+      return true;
     default:
       return evaluate_lane(function, in, out);
   }

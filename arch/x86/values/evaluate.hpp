@@ -42,6 +42,8 @@ enum class Function : std::uint8_t {
   kSubDwords,
   kShuffleBytes,            ///< PSHUFB: d = lane picked by a's bytes out of the 16 bytes b, c.
   kMultiplyDwordsUnsigned,  ///< PMULUDQ of a lane.
+  kXsaveBytes,              ///< d = xsave_bytes() of the components b:a that c has.
+  kCompactedXsaveBytes,
 };
 
 /// @return false if the instruction would fault or its result is undefined.

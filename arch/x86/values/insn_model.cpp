@@ -37,11 +37,10 @@ bool may_be_half_done(const Decoded& decoded) {
 
 }  // namespace
 
-InsnModel model_insn(TraceeAddr pc, std::span<const std::uint8_t> bytes,
-                     std::uint32_t xsave_bytes) {
+InsnModel model_insn(TraceeAddr pc, std::span<const std::uint8_t> bytes, std::uint64_t components) {
   Decoded decoded;
   if (!decode(pc, bytes, decoded)) return {};
-  ModelBuilder b{decoded, xsave_bytes};
+  ModelBuilder b{decoded, components};
   using Model = bool (*)(ModelBuilder&);
   constexpr Model kModels[] = {
       model_string, model_move,     model_arithmetic,  model_control,           model_stack,

@@ -114,9 +114,9 @@ struct InsnModel {
 
 /// Returns the model of the 64-bit instruction at `pc`, whose bytes begin at `bytes`. Never fails:
 /// an undecodable instruction has length 0, one that is not understood is kOpaque. Thread-safe.
-/// @param xsave_bytes Upper bound of the bytes that XSAVE and similar instructions write.
+/// @param components The components of the CPU's XSAVE area (XCR0); kAnyComponents if unknown.
 [[nodiscard]] InsnModel model_insn(TraceeAddr pc, std::span<const std::uint8_t> bytes,
-                                   std::uint32_t xsave_bytes);
+                                   std::uint64_t components);
 
 /// Returns a model of an interrupted restartable instruction: of the registers and memory that it
 /// writes nothing is known afterwards but how a repeated string instruction counts.

@@ -5,8 +5,8 @@
 
 namespace backtrail::arch::x86::values {
 
-ModelBuilder::ModelBuilder(const Decoded& decoded, std::uint32_t xsave_bytes)
-    : decoded_{decoded}, xsave_bytes_{xsave_bytes} {
+ModelBuilder::ModelBuilder(const Decoded& decoded, std::uint64_t components)
+    : decoded_{decoded}, components_{components} {
   restart();
 }
 
@@ -199,13 +199,17 @@ void ModelBuilder::store(Address at, Ref value, unsigned bytes) {
 
 void ModelBuilder::store_unknown(Address at, std::uint64_t bytes) {
   if (bytes > 64) {
-    model_.accesses.push_back({AccessKind::kRangeStore, 0, at.base, constant(bytes), at.offset});
+    store_range(at, constant(bytes));
     return;
   }
   for (std::uint64_t done = 0; done < bytes; done += 8) {
     store({at.base, at.offset + static_cast<std::int64_t>(done)}, temp(),
           static_cast<unsigned>(std::min<std::uint64_t>(8, bytes - done)));
   }
+}
+
+void ModelBuilder::store_range(Address at, Ref bytes) {
+  model_.accesses.push_back({AccessKind::kRangeStore, 0, at.base, bytes, at.offset});
 }
 
 void ModelBuilder::store_anywhere() {
@@ -230,7 +234,8 @@ void ModelBuilder::forget_memory(const ZydisDecodedOperand& operand) {
     store_anywhere();
     return;
   }
-  store_unknown(address(operand), operand.size == 0 ? xsave_bytes_ : operand.size / 8);
+  store_unknown(address(operand),
+                operand.size == 0 ? xsave_bytes(kAnyComponents) : operand.size / 8);
 }
 
 void ModelBuilder::model_unknown() {

@@ -12,6 +12,7 @@
 #include "arch/x86/values/evaluate.hpp"
 #include "arch/x86/values/insn_model.hpp"
 #include "arch/x86/values/known.hpp"
+#include "arch/x86/values/xsave_bytes.hpp"
 
 namespace backtrail::arch::x86::values {
 
@@ -34,10 +35,11 @@ struct Decoded {
 
 class ModelBuilder {
  public:
-  ModelBuilder(const Decoded& decoded, std::uint32_t xsave_bytes);
+  ModelBuilder(const Decoded& decoded, std::uint64_t components);
 
   [[nodiscard]] const Decoded& decoded() const { return decoded_; }
-  [[nodiscard]] std::uint32_t xsave_bytes() const { return xsave_bytes_; }
+  /// Returns the components of the CPU's XSAVE area, as bits of XCR0.
+  [[nodiscard]] std::uint64_t components() const { return components_; }
   [[nodiscard]] InsnModel& model() { return model_; }
   InsnModel take() { return std::move(model_); }
   /// Drops all that was built.
@@ -94,6 +96,8 @@ class ModelBuilder {
   void store(Address at, Ref value, unsigned bytes);
   /// Adds stores of unknown values.
   void store_unknown(Address at, std::uint64_t bytes);
+  /// Adds a store of `bytes` unknown bytes.
+  void store_range(Address at, Ref bytes);
   void store_anywhere();
 
   /// Makes all that the instruction writes unknown.
@@ -106,7 +110,7 @@ class ModelBuilder {
   void forget_memory(const ZydisDecodedOperand& operand);
 
   const Decoded& decoded_;
-  std::uint32_t xsave_bytes_;
+  std::uint64_t components_;
   InsnModel model_;
 };
 

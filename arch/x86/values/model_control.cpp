@@ -3,6 +3,7 @@
 #include <Zydis/Zydis.h>
 
 #include "arch/x86/values/model_builder.hpp"
+#include "arch/x86/xsave_layout.hpp"
 
 namespace backtrail::arch::x86::values {
 namespace {
@@ -309,6 +310,19 @@ bool saves_state(ZydisMnemonic mnemonic) {
   }
 }
 
+/// The components are those of edx:eax that the CPU has.
+void save_state(ModelBuilder& b) {
+  const ModelBuilder::Address at = b.address(b.decoded().operands[0]);
+  const ZydisMnemonic mnemonic = b.decoded().insn.mnemonic;
+  if (mnemonic == ZYDIS_MNEMONIC_FXSAVE || mnemonic == ZYDIS_MNEMONIC_FXSAVE64) {
+    b.store_range(at, b.constant(kFxsaveBytes));
+    return;
+  }
+  const bool compacts = mnemonic == ZYDIS_MNEMONIC_XSAVEC || mnemonic == ZYDIS_MNEMONIC_XSAVEC64;
+  b.store_range(at, b.evaluated(compacts ? Function::kCompactedXsaveBytes : Function::kXsaveBytes,
+                                32, 32, {b.slot(kRax), b.slot(kRdx), b.constant(b.components())}));
+}
+
 bool writes_segment_base(ModelBuilder& b) {
   const bool fs = b.decoded().insn.mnemonic == ZYDIS_MNEMONIC_WRFSBASE;
   const Operand& from = b.decoded().operands[0];
@@ -363,7 +377,7 @@ bool model_system(ModelBuilder& b) {
     return true;
   }
   if (saves_state(mnemonic)) {
-    b.store_unknown(b.address(decoded.operands[0]), b.xsave_bytes());
+    save_state(b);
     return true;
   }
   return false;

@@ -36,6 +36,9 @@ inline constexpr std::array<FrameWord, 14> kFrameWords{{{8, 40},
                                                         {kRax, 144},
                                                         {kRcx, 152},
                                                         {kRsp, 160}}};
+inline constexpr std::array<FrameWord, 2> kMoreFrameWords{{{10, 56}, {kR11, 64}}};
+/// Where the pc is in struct ucontext.
+inline constexpr std::int64_t kFramePcOffset = 168;
 /// A part of struct ucontext.
 struct FrameRange {
   std::uint64_t offset;

@@ -215,7 +215,11 @@ Result<void> CacheSource::go_natively(Thread& thread, const SourceResume& how) {
       if (values_ != ValueDepth::kFree) add_facts(call_facts_.begin(*regs));
     }
   }
-  if (how.signal != 0 && how.signal != SIGSTOP) write_guard_.begin_delivery(thread);
+  signal_facts_.forget();
+  if (how.signal != 0 && how.signal != SIGSTOP) {
+    write_guard_.begin_delivery(thread);
+    if (values_ != ValueDepth::kFree) signal_facts_.begin(thread);
+  }
   if (calls_.has_to_wait(thread, how)) {
     cache::evict(process_);
     return stop_again(thread, how);
@@ -249,6 +253,7 @@ StopVerdict CacheSource::on_stop(Thread& thread, const WaitStatus& status) {
     write_guard_.forget();
     calls_.forget();
     call_facts_.forget();
+    signal_facts_.forget();
     handler_return_.forget();
     cache::leave_space(process_);
     if (process_.isa() != arch::Isa::kAmd64) (void)process_.address_limit.lower(process_.pid());
@@ -258,7 +263,10 @@ StopVerdict CacheSource::on_stop(Thread& thread, const WaitStatus& status) {
   }
   if (part_.inside()) return cache_stop(thread, status);
   (void)thread.user_regs();  // all of them are wanted in a moment: one request instead of two
-  if (values_ != ValueDepth::kFree) add_facts(call_facts_.end(thread));
+  if (values_ != ValueDepth::kFree) {
+    add_facts(call_facts_.end(thread));
+    signal_facts_.stop(thread);
+  }
   write_guard_.end_call();
   calls_.end(thread);
   stepper_.end_call(thread);
@@ -370,7 +378,10 @@ void CacheSource::push(const decoder::Record& record) {
   if (record.kind == decoder::RecordKind::kBranch) counts_.note_stepped_branch();
   if (!log_.is_open()) return batch_.push(record);
   if (log_.may_drain()) batch_.flush();
+  const bool has_facts = record.kind == decoder::RecordKind::kAsync && signal_facts_.waits();
+  if (has_facts) add_facts(signal_facts_.before(record));
   log_.add_record(record);
+  if (has_facts) add_facts(signal_facts_.after(record));
 }
 
 void CacheSource::take_log(TraceeAddr log) {

@@ -22,6 +22,7 @@
 #include "ptrace/codecache/recorder/handler_return.hpp"
 #include "ptrace/codecache/recorder/miss_service.hpp"
 #include "ptrace/codecache/recorder/misses.hpp"
+#include "ptrace/codecache/recorder/signal_facts.hpp"
 #include "ptrace/codecache/recorder/thread_log.hpp"
 #include "ptrace/codecache/recorder/thread_part.hpp"
 #include "ptrace/codecache/syscalls/syscall_policy.hpp"
@@ -136,6 +137,7 @@ class CacheSource final : public BranchSource, private StepperUser {
   cache::CodeWriteGuard write_guard_;
   cache::HandlerReturn handler_return_;
   cache::CallFacts call_facts_;
+  cache::SignalFacts signal_facts_;
   bool at_insn_ = false;  ///< leave() found the thread before an instruction.
   std::string why_stepping_;
   cache::CacheCounts counts_;

@@ -55,7 +55,7 @@ TEST(ValueFactsTest, OnlyBlocksWithOverwrittenBytesHaveTheNewVersion) {
   const BlockScan scan = scan_blocks(bytes);
   ASSERT_EQ(scan.facts.size(), 2U);
   EXPECT_EQ(scan.facts[0].records, kFactsVersion);
-  EXPECT_EQ(scan.facts[1].records, kAllFactsVersion);
+  EXPECT_EQ(scan.facts[1].records, kOldBytesVersion);
 }
 
 TEST(ValueFactsTest, NumbersAreShiftedAndEarlierRecordsLeftOut) {

@@ -191,5 +191,28 @@ TEST_F(TimelineOf, RecordedValuesBelongToTheStepsAtTheirPlaces) {
   EXPECT_TRUE(index.window(2, 3).facts.empty());
 }
 
+TEST_F(TimelineOf, ValuesAtASignalBelongToTheInterruptedPlace) {
+  Timeline& timeline = over({gap(GapReason::kStart, 0_ta, 0x1000_ta),
+                             async_transfer(0x1001_ta, 0x1010_ta), branch(0x1011_ta, 0x1020_ta)},
+                            0x1021_ta);
+  const std::vector<ValueFact> facts{
+      // Recorded before an instruction that did not run: it may have been half done since.
+      {.record = 0, .pc = 0x1001_ta, .value = 6, .kind = 3},
+      {.record = 0, .pc = 0x1001_ta, .value = 1, .kind = arch::kFlagsKind},
+      {.record = 0, .pc = 0x1001_ta, .value = 7, .kind = 3},
+      {.record = 1, .pc = 0x1010_ta, .value = 8, .kind = 3}};
+  StepIndex index{timeline, *records_, 100, std::nullopt, facts};
+  const values::Window all = index.window(0, index.steps());
+  ASSERT_EQ(all.events.size(), 1U);
+  ASSERT_EQ(all.facts.size(), 3U);
+  for (const values::Fact& fact : all.facts) EXPECT_EQ(fact.step, 1U);
+  EXPECT_EQ(all.facts[0].kind, arch::kFlagsKind);
+  EXPECT_EQ(all.facts[0].signal, 0U);
+  EXPECT_EQ(all.facts[1].value, 7U);
+  EXPECT_EQ(all.facts[1].signal, 0U);
+  EXPECT_EQ(all.facts[2].value, 8U);
+  EXPECT_EQ(all.facts[2].signal, values::Fact::kNoSignal);
+}
+
 }  // namespace
 }  // namespace backtrail::decoder

@@ -64,7 +64,7 @@ class Program : public CodeReader, public EndState {
   std::array<Known, cpu::kSlotCount> regs{};
   std::map<std::uint64_t, std::uint64_t> memory;
   Window window;
-  ModelCache models{*this, 1024};
+  ModelCache models{*this, 7};  // SSE and AVX
 };
 
 }  // namespace backtrail::decoder::values

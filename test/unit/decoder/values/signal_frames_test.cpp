@@ -102,5 +102,83 @@ TEST(SignalFrames, TheResultOfAnInterruptedCallIsNotWhatIsSaved) {
   EXPECT_EQ(solved.reg(1, cpu::kRbx), cpu::known(0x78));
 }
 
+TEST(SignalFrames, RegistersThatWereRecordedBeforeASignalAreThoseOfTheInterruptedCode) {
+  Program p;
+  p.run(nop);
+  p.window.events.push_back({1, EventKind::kSignal, p.window.end_pc});
+  p.run({0xb8, 0x00, 0x00, 0x00, 0x00});  // mov $0, %eax
+  constexpr std::uint64_t kDown = std::uint64_t{1} << cpu::kDf;
+  p.window.facts = {{1, arch::kFlagsKind, kDown, 0},
+                    {1, cpu::kRax, 0x77, 0},
+                    {1, cpu::kRsp, kStack + 0x400, 0},
+                    {1, cpu::kRax, 0x78},
+                    {1, cpu::kRsp, kFrame}};
+  p.memory[kSavedRax] = 0x77;
+  p.memory[kContext + 160] = kStack + 0x400;
+  p.memory[kContext + 168] = p.window.events[0].interrupted.value();
+  const SolvedWindow solved = p.solve();
+  EXPECT_TRUE(solved.consistent());
+  EXPECT_EQ(solved.reg(0, cpu::kRax), cpu::known(0x77));
+  EXPECT_EQ(solved.reg(0, cpu::kRsp), cpu::known(kStack + 0x400));
+  EXPECT_EQ(solved.reg(0, cpu::kFlagsSlot).value & kDown, kDown);
+  EXPECT_EQ(solved.reg(1, cpu::kRax), cpu::known(0x78));
+  EXPECT_EQ(solved.reg(1, cpu::kRsp), cpu::known(kFrame));
+}
+
+TEST(SignalFrames, ARecordedSignalsFrameHasThePcUntilTheHandlerReturns) {
+  for (const bool is_recorded : {false, true}) {
+    Program p;
+    p.run(nop);
+    const TraceeAddr interrupted = p.window.end_pc;
+    p.window.events.push_back({1, EventKind::kSignal, interrupted});
+    p.run(nop);
+    if (is_recorded) p.window.facts.push_back({1, cpu::kR11, 0x55, 0});
+    p.window.facts.push_back({1, cpu::kRsp, kFrame});
+    p.run({0x48, 0xc7, 0xc4, 0x08, 0x01, 0xfe, 0x7f});  // mov $kContext, %rsp
+    return_from_handler(p);
+    const SolvedWindow solved = p.solve();
+    EXPECT_TRUE(solved.consistent());
+    EXPECT_EQ(solved.memory(2, TraceeAddr{kContext + 168}),
+              is_recorded ? cpu::known(interrupted.value()) : Known{});
+    EXPECT_EQ(solved.memory(2, TraceeAddr{kSavedR11}), is_recorded ? cpu::known(0x55) : Known{});
+  }
+}
+
+TEST(SignalFrames, AHandlerBeginsWithoutTheDirectionFlag) {
+  Program p;
+  p.run(nop);
+  p.window.events.push_back({1, EventKind::kSignal, p.window.end_pc});
+  p.run(nop);
+  const SolvedWindow solved = p.solve();
+  constexpr std::uint64_t kDown = std::uint64_t{1} << cpu::kDf;
+  EXPECT_EQ(solved.reg(1, cpu::kFlagsSlot).mask & kDown, kDown);
+  EXPECT_EQ(solved.reg(1, cpu::kFlagsSlot).value & kDown, 0U);
+  EXPECT_EQ(solved.reg(0, cpu::kFlagsSlot).mask & kDown, 0U);
+}
+
+/// On another stack the frame does not end below the interrupted code's stack.
+TEST(SignalFrames, AFrameIsNoLongerThanTheRegistersNeed) {
+  Program p;
+  p.window.components = 7;                            // SSE and AVX
+  p.run({0x48, 0xc7, 0xc4, 0x00, 0x04, 0xfe, 0x7f});  // mov $kStack + 0x400, %rsp
+  p.window.events.push_back({1, EventKind::kSignal, p.window.end_pc});
+  p.run(nop);
+  p.regs[cpu::kRsp] = cpu::known(kData);
+  p.memory[kData + 8 + 160] = kStack + 0x400;  // the saved rsp
+  p.memory[kData + 0x700] = 9;
+  const SolvedWindow solved = p.solve();
+  EXPECT_EQ(solved.memory(0, TraceeAddr{kData + 0x700}), cpu::known(9));
+  EXPECT_EQ(solved.memory(0, TraceeAddr{kData + 0x400}).mask, 0U);
+}
+
+TEST(SignalFrames, TheReturnLeavesTheBasesOfTheSegments) {
+  Program p;
+  p.run({0x48, 0xc7, 0xc4, 0x08, 0x01, 0xfe, 0x7f});  // mov $kContext, %rsp
+  return_from_handler(p);
+  p.regs[cpu::kFsBaseSlot] = cpu::known(kData);
+  const SolvedWindow solved = p.solve();
+  EXPECT_EQ(solved.reg(0, cpu::kFsBaseSlot), cpu::known(kData));
+}
+
 }  // namespace
 }  // namespace backtrail::decoder::values

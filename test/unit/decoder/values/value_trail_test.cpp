@@ -35,7 +35,7 @@ class ValueTrailTest : public ::testing::Test {
             },
             p,
             p,
-            16384,
+            cpu::kAnyComponents,
             {.window_steps = 3}};
   }
   std::vector<TrailPart> of_data(unsigned bytes = 8) {

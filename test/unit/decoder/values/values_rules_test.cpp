@@ -184,10 +184,17 @@ TEST(ValuesRules, XrstorWritesEveryLane) {
 
 TEST(ValuesRules, XsaveMayWriteAllOfItsArea) {
   Program p;
-  p.run({0x0f, 0xae, 0x20});  // xsave (%rax)
-  p.regs[cpu::kRax] = cpu::known(kData);
-  EXPECT_EQ(p.solve().memory(0, TraceeAddr{kData + 1016}).mask, 0U);
-  EXPECT_TRUE(p.solve().memory(0, TraceeAddr{kData + 1024}).all());
+  p.run({0x0f, 0xae, 0x23});  // xsave (%rbx)
+  p.regs[cpu::kRbx] = cpu::known(kData);
+  p.regs[cpu::kRax] = cpu::known(0xff);
+  p.regs[cpu::kRdx] = cpu::known(0);
+  EXPECT_EQ(p.solve().memory(0, TraceeAddr{kData + 824}).mask, 0U);
+  EXPECT_TRUE(p.solve().memory(0, TraceeAddr{kData + 832}).all());
+  p.regs[cpu::kRax] = cpu::known(2);  // SSE alone
+  EXPECT_EQ(p.solve().memory(0, TraceeAddr{kData + 568}).mask, 0U);
+  EXPECT_TRUE(p.solve().memory(0, TraceeAddr{kData + 576}).all());
+  p.regs[cpu::kRax] = {};  // any components
+  EXPECT_EQ(p.solve().memory(0, TraceeAddr{kData + 832}).mask, 0U);
 }
 
 TEST(ValuesRules, ASignalWritesItsFrameBelowTheRedZone) {

@@ -49,5 +49,14 @@ TEST(ValueRegisters, LoadsAndOthersFollowFromMore) {
   EXPECT_EQ(of({0x66, 0x48, 0x0f, 0x7e, 0xc0}).follows_from, std::nullopt);  // movq %xmm0, %rax
 }
 
+TEST(ValueRegisters, WhatComesFromVectorsFollowsFromNothing) {
+  EXPECT_EQ(of({0xc5, 0xf8, 0x93, 0xc1}).unrelated, set_of(Gpr::kRax));        // kmovw %k1, %eax
+  EXPECT_EQ(of({0x66, 0x48, 0x0f, 0x7e, 0xc0}).unrelated, set_of(Gpr::kRax));  // movq %xmm0, %rax
+  EXPECT_EQ(of({0xf2, 0x0f, 0x2c, 0xc8}).unrelated, set_of(Gpr::kRcx));  // cvttsd2si %xmm0, %ecx
+  EXPECT_EQ(of({0x0f, 0x31}).unrelated, set_of(Gpr::kRax) | set_of(Gpr::kRdx));  // rdtsc
+  EXPECT_EQ(of({0x48, 0x89, 0xf8}).unrelated, 0U);                               // mov %rdi, %rax
+  EXPECT_EQ(of({0x66, 0x48, 0x0f, 0x6e, 0xc0}).unrelated, 0U);                   // movq %rax, %xmm0
+}
+
 }  // namespace
 }  // namespace backtrail::arch::x86::translate
