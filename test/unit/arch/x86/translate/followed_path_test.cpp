@@ -45,7 +45,7 @@ class FollowedPathTest : public testing::Test {
   int reads_ = 0;
   int questions_ = 0;
   CodeSource source_;
-  TranslateOptions options_{.address = TraceeAddr{0x5000'0000}};
+  TranslateOptions options_{.address = TraceeAddr{0x5000'0000}, .table = {}, .miss = {}};
   BlockWriter writer_{kStart, options_};
   SideExits side_exits_{writer_, options_};
 };
