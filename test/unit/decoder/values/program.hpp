@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "decoder/values/solved_window.hpp"
+#include "decoder/values/value_history.hpp"
 
 namespace backtrail::decoder::values {
 
@@ -55,6 +56,15 @@ class Program : public CodeReader, public EndState {
     window.end_pc = TraceeAddr{kCode + code.size()};
   }
   SolvedWindow solve() { return {window, models, *this}; }
+  /// Returns the history of the steps, which are solved in windows of `window_steps`.
+  ValueHistory history(std::size_t window_steps) {
+    return {window.steps.size(),
+            [this](std::size_t begin, std::size_t end) { return part(begin, end); },
+            *this,
+            *this,
+            cpu::kAnyComponents,
+            {.window_steps = window_steps}};
+  }
 
   Bytes code;
   PageKind code_kind = PageKind::kConstant;
@@ -65,6 +75,20 @@ class Program : public CodeReader, public EndState {
   std::map<std::uint64_t, std::uint64_t> memory;
   Window window;
   ModelCache models{*this, 7};  // SSE and AVX
+
+ private:
+  [[nodiscard]] Window part(std::size_t begin, std::size_t end) const {
+    Window out;
+    out.steps.assign(window.steps.begin() + static_cast<std::ptrdiff_t>(begin),
+                     window.steps.begin() + static_cast<std::ptrdiff_t>(end));
+    for (Event event : window.events) {
+      if (event.before <= begin || event.before > end) continue;
+      event.before -= begin;
+      out.events.push_back(event);
+    }
+    out.end_pc = end < window.steps.size() ? window.steps[end].pc : window.end_pc;
+    return out;
+  }
 };
 
 }  // namespace backtrail::decoder::values

@@ -16,21 +16,7 @@ class ValueHistoryTest : public ::testing::Test {
   void run_nops(unsigned count) {
     for (unsigned i = 0; i < count; ++i) p.run(nop);
   }
-  ValueHistory history() {
-    const Window& whole = p.window;
-    return {whole.steps.size(),
-            [&whole](std::size_t begin, std::size_t end) {
-              Window part;
-              part.steps.assign(whole.steps.begin() + static_cast<std::ptrdiff_t>(begin),
-                                whole.steps.begin() + static_cast<std::ptrdiff_t>(end));
-              part.end_pc = end < whole.steps.size() ? whole.steps[end].pc : whole.end_pc;
-              return part;
-            },
-            p,
-            p,
-            cpu::kAnyComponents,
-            {.window_steps = 8}};
-  }
+  ValueHistory history() { return p.history(8); }
 
   Program p;
 };

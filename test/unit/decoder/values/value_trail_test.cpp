@@ -18,26 +18,7 @@ const Bytes rdi_is_data{0x48, 0xc7, 0xc7, 0x00, 0x00, 0x60, 0x00};
 
 class ValueTrailTest : public ::testing::Test {
  protected:
-  ValueHistory history() {
-    const Window& whole = p.window;
-    return {whole.steps.size(),
-            [&whole](std::size_t begin, std::size_t end) {
-              Window part;
-              part.steps.assign(whole.steps.begin() + static_cast<std::ptrdiff_t>(begin),
-                                whole.steps.begin() + static_cast<std::ptrdiff_t>(end));
-              for (Event event : whole.events) {
-                if (event.before <= begin || event.before > end) continue;
-                event.before -= begin;
-                part.events.push_back(event);
-              }
-              part.end_pc = end < whole.steps.size() ? whole.steps[end].pc : whole.end_pc;
-              return part;
-            },
-            p,
-            p,
-            cpu::kAnyComponents,
-            {.window_steps = 3}};
-  }
+  ValueHistory history() { return p.history(3); }
   std::vector<TrailPart> of_data(unsigned bytes = 8) {
     ValueHistory values = history();
     return trail_of_memory(values, p.window.steps.size(), TraceeAddr{kData}, bytes);
