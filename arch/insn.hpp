@@ -34,8 +34,6 @@ struct InsnFacts {
   /// A string instruction with a REP prefix. A single step traps after every iteration with pc
   /// unchanged, which is no branch.
   bool repeats = false;
-  /// Pushes the flags (PUSHF*). In a single step the pushed image has TF set.
-  bool pushes_flags = false;
   TraceeAddr target;  ///< Target of a direct jump or call if taken; otherwise 0.
 
   [[nodiscard]] bool known() const { return length != 0; }

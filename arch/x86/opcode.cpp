@@ -164,7 +164,6 @@ InsnFacts classify(const Opcode& opcode, std::optional<std::uint8_t> immediate) 
   if (opcode.map == OpcodeMap::kPrimary) {
     facts.kind = primary_kind(opcode, immediate);
     facts.repeats = (opcode.repeat || opcode.repeat_not_equal) && is_string_operation(opcode.byte);
-    facts.pushes_flags = opcode.byte == 0x9c;
   } else if (opcode.map == OpcodeMap::kSecondary) {
     facts.kind = secondary_kind(opcode);
   }

@@ -73,6 +73,9 @@ void StopHandler::handle_stop(Thread& thread, const WaitStatus& status) {
     source.expect_service(!stop_cpu_.narrowed() && demands_.may_poll());
     verdict = source.on_stop(thread, status);
   }
+  if (verdict == StopVerdict::kReport && thread.trap_flag().stepping()) {
+    (void)thread.trap_flag().after_stop(thread);
+  }
   if (verdict == StopVerdict::kTraceRequest) {
     stop_cpu_.go_back();
     handle_trace_request(thread);

@@ -11,7 +11,6 @@
 #include "arch/base/bytes.hpp"
 #include "arch/base/log.hpp"
 #include "arch/base/page.hpp"
-#include "arch/cpu/program_abi.hpp"
 #include "arch/cpu/syscall_abi.hpp"
 #include "ptrace/os/ptrace_request.hpp"
 #include "ptrace/source/affinity_calls.hpp"
@@ -24,7 +23,6 @@ namespace backtrail::tracee {
 namespace {
 
 using arch::InsnKind;
-using arch::cpu::kTrapFlag;
 using arch::cpu::UserReg;
 
 constexpr TraceeAddr kVsyscallPage{0xffffffffff600000};
@@ -156,7 +154,6 @@ StopVerdict Stepper::stepped(Thread& thread, const WaitStatus& status) {
       if (*now != *pc_) late.reset();
       guard_.after_step(thread);
       retire(*now);
-      clear_trap_flag_leak(thread);
       signals_.end_step(thread);
       thread.trap_flag().set_own_trap(late.value_or(own));
       if (late.value_or(own)) return StopVerdict::kReport;
@@ -168,7 +165,6 @@ StopVerdict Stepper::stepped(Thread& thread, const WaitStatus& status) {
     case TrapCause::kOther:
       if (guard_.swallowed_by_pending(thread)) {
         retire(*now);
-        clear_trap_flag_leak(thread);
         break;
       }
       account_other_stop(thread, status, *now);
@@ -275,31 +271,6 @@ void Stepper::account_other_stop(Thread& thread, const WaitStatus& status, Trace
     if (thread.in_syscall() || thread.syscall_will_restart()) return;
   }
   retire(now);
-  // A request to stop may be reported before the step's own trap.
-  if (status.is_event(PTRACE_EVENT_STOP)) clear_trap_flag_leak(thread);
-}
-
-void Stepper::clear_trap_flag_leak(Thread& thread) {
-  // The program can see the trap flag in flags that it pushed, and in r11 after SYSCALL (SDM vol.
-  // 2, "SYSCALL": RFLAGS is saved into R11).
-  const bool syscall = insn_.kind == InsnKind::kSystemCall && process_.isa() == arch::Isa::kAmd64;
-  if (!insn_.pushes_flags && !syscall) return;
-  auto regs = thread.user_regs();
-  if (!regs) return;
-  if (syscall) {
-    // After rt_sigreturn both registers have the program's own values.
-    const std::uint64_t flags = (*regs)[UserReg::kEflags] | kTrapFlag;
-    if ((*regs)[UserReg::kR11] != flags || (*regs)[UserReg::kRcx] != regs->pc().value()) return;
-    (*regs)[UserReg::kR11] &= ~kTrapFlag;
-    (void)thread.set_user_regs(*regs);
-    return;
-  }
-  if (thread.trap_flag().is_set()) return;
-  std::array<std::uint8_t, 1> byte{};
-  const TraceeAddr image = regs->sp() + 1;
-  if (process_.read_memory(image, byte) != 1) return;
-  byte[0] &= static_cast<std::uint8_t>(~(kTrapFlag >> 8));
-  (void)process_.write_data(image, byte);
 }
 
 std::optional<TraceeAddr> Stepper::rseq_area(Thread& thread) {

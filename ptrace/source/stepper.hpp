@@ -111,7 +111,6 @@ class Stepper {
   void add_second(TraceeAddr insn, TraceeAddr now, Way way);
   void handler_entered(Thread& thread, TraceeAddr handler);
   void account_other_stop(Thread& thread, const WaitStatus& status, TraceeAddr now);
-  void clear_trap_flag_leak(Thread& thread);
 
   Process& process_;
   StepperUser& user_;

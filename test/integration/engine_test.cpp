@@ -167,28 +167,6 @@ TEST(Engine, StepsOneInstruction) {
   EXPECT_LE(after - before, 15U);
 }
 
-TEST(Engine, LeavesNoTrapFlagBehindAStepOverPopf) {
-  EngineDriver driver;
-  const pid_t pid = driver.launch("own_steps");
-  const ThreadId id{pid, pid};
-  const BreakpointSpec at_popf = software(symbol_of("own_steps", "plain_popf"));
-  ASSERT_TRUE(driver.engine.insert(pid, at_popf));
-  ASSERT_TRUE(driver.run());
-  ASSERT_TRUE(driver.engine.remove(pid, at_popf));
-  for (int i = 0; i < 3; ++i) {
-    driver.resume(id, {.kind = ResumeKind::kStep});
-    ASSERT_TRUE(driver.await());
-    const auto regs = driver.engine.find(id)->user_regs();
-    ASSERT_TRUE(regs);
-    EXPECT_EQ((*regs)[arch::x86::UserReg::kEflags] & 0x100, 0U) << i;
-  }
-  driver.engine.set_pass_signals({SIGTRAP});  // the program's own, later
-  const auto event = driver.run();
-  ASSERT_TRUE(event);
-  EXPECT_EQ(event->kind, StopKind::kProcessExited);
-  EXPECT_EQ(event->exit_code, 0);
-}
-
 TEST(Engine, ReportsAWatchpointWithItsAddress) {
   if (!tracee::debug_registers_trap()) GTEST_SKIP() << tracee::kNoDebugTraps;
   EngineDriver driver;

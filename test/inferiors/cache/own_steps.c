@@ -61,11 +61,15 @@ char bytes[16];
 
 static void pop_flags(void) {
   __asm__ volatile(
-      "sub $128, %%rsp\n\tpushfq\n\t.globl plain_popf\n\tplain_popf: popfq\n\t"
-      "nop\n\tnop\n\tnop\n\tadd $128, %%rsp"
+      "sub $128, %%rsp\n\t.globl plain_pushf\n\tplain_pushf: pushfq\n\t"
+      ".globl plain_popf\n\tplain_popf: popfq\n\tnop\n\tnop\n\tnop\n\tadd $128, %%rsp"
       :
       :
       : "cc", "memory");
+  __asm__ volatile("mov $39, %%eax\n\t.globl plain_syscall\n\tplain_syscall: syscall\n\tnop"
+                   :
+                   :
+                   : "cc", "memory", "rax", "rcx", "r11");
 }
 
 int main(void) {

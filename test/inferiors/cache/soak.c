@@ -18,6 +18,7 @@ volatile int finish;
 atomic_long turns;
 volatile long watched;
 static atomic_int wrong;
+static atomic_long wrong_flags;
 static atomic_long raised, handled;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int first_descriptor;
@@ -70,7 +71,9 @@ static void compute(long turn) {
       :
       : "r10", "r11", "cc", "memory");
   expect(r10 == turn && r11 == ~turn && pushed == here, __LINE__);
-  expect((flags & 0x40) != 0 && (flags & 0x100) == 0, __LINE__);
+  const int flags_right = (flags & 0x40) != 0 && (flags & 0x100) == 0;
+  if (!flags_right) wrong_flags = flags;
+  expect(flags_right, __LINE__);
 }
 
 static void look_around(void) {
@@ -178,7 +181,7 @@ int main(int argc, char** argv) {
   close(first_descriptor);
   for (int i = 0; i < kThreads; ++i) pthread_create(&threads[i], NULL, work, ends[i]);
   for (int i = 0; i < kThreads; ++i) pthread_join(threads[i], NULL);
-  if (wrong != 0) fprintf(stderr, "line %d was wrong\n", wrong);
+  if (wrong != 0) fprintf(stderr, "line %d was wrong, flags %lx\n", wrong, wrong_flags);
   if (handled < raised) fprintf(stderr, "%ld of %ld signals\n", (long)handled, (long)raised);
   return wrong != 0 || handled < raised;
 }

@@ -303,14 +303,6 @@ TEST(DecodeInsn, OtherInstructionsDoNotRepeat) {
   }
 }
 
-TEST(DecodeInsn, KnowsWhatPushesFlags) {
-  EXPECT_TRUE(decode_insn(k64, kPc, hex_bytes("9c")).pushes_flags);
-  EXPECT_TRUE(decode_insn(k64, kPc, hex_bytes("66 9c")).pushes_flags);
-  EXPECT_TRUE(decode_insn(k32, kPc, hex_bytes("9c")).pushes_flags);
-  EXPECT_FALSE(decode_insn(k64, kPc, hex_bytes("9d")).pushes_flags);
-  EXPECT_FALSE(decode_insn(k64, kPc, hex_bytes("0f 9c c0")).pushes_flags);  // setl
-}
-
 TEST(DecodeInsn, MayBeCalledFromManyThreads) {
   std::vector<unsigned> wrong(4);
   std::vector<std::thread> threads;
