@@ -24,6 +24,10 @@ constexpr int kPumpBatch = 256;
 constexpr std::chrono::microseconds kServeFor{50};
 /// Number of looks for requests between two looks for stops, which cost a system call.
 constexpr unsigned kLooksForEachWait = 8;
+/// How long a thread's stop may be hidden by stops of others that take long to handle, and how much
+/// longer for each thread: asking one takes half a microsecond.
+constexpr std::chrono::milliseconds kHiddenFor{10};
+constexpr std::chrono::microseconds kHiddenForEach{10};
 /// Number of requests served before other threads are looked at.
 constexpr unsigned kServedAtOnce = 64;
 
@@ -76,12 +80,18 @@ void EventPump::pump(int input_fd) {
 /// Handles wait statuses and requests until there is none, or so many that the client's input must
 /// be looked at. Returns their number.
 int EventPump::handle_batch() {
+  const Clock::duration hidden_for = kHiddenFor + kHiddenForEach * tasks_.threads().size();
   int handled = 0;
+  auto asked = Clock::now();
   while (handled < kPumpBatch && (waiter_.wait_one() || serve_asking() || wait_in_turn())) {
     ++handled;
+    ++handled_since_asked_;
+    if (Clock::now() - asked < hidden_for) continue;
+    ask_each();
+    asked = Clock::now();
   }
   if (handled == kPumpBatch) {
-    ask_each(handled);
+    if (handled_since_asked_ >= tasks_.threads().size()) ask_each();
     ChildSignal::again();  // there may be more
   }
   return handled;
@@ -115,13 +125,10 @@ bool EventPump::serve_asking() {
   return true;
 }
 
-/// Waits for each running thread separately, once in as many handled stops as there are threads:
-/// the kernel reports threads in its own order, so a few threads that always have news hide the
-/// others from Waiter::wait_one().
-/// @param handled Stops just handled.
-void EventPump::ask_each(int handled) {
-  handled_since_asked_ += static_cast<std::size_t>(handled);
-  if (handled_since_asked_ < tasks_.threads().size()) return;
+/// Waits for each running thread separately. Call once in as many handled stops as there are
+/// threads, or after a while: the kernel reports threads in its own order, so a few threads that
+/// always have news hide the others from Waiter::wait_one().
+void EventPump::ask_each() {
   handled_since_asked_ = 0;
   std::vector<pid_t> running;
   for (const auto& [tid, thread] : tasks_.threads()) {

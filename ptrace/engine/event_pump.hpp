@@ -38,7 +38,7 @@ class EventPump {
  private:
   int handle_batch();
   bool serve_asking();
-  void ask_each(int handled);
+  void ask_each();
   bool wait_in_turn();
 
   const TaskTable& tasks_;
@@ -51,8 +51,7 @@ class EventPump {
   Recording& recording_;
   Orphans& orphans_;
   StepOvers& step_overs_;
-  std::size_t handled_since_asked_ = 0;  ///< Stops handled since ask_each() last asked every
-                                         ///< thread.
+  std::size_t handled_since_asked_ = 0;  ///< Stops handled since the last ask_each().
 };
 
 }  // namespace backtrail::tracee
