@@ -62,28 +62,29 @@ void pack_pc_map(std::span<const PcMapEntry> pc_map, TraceeAddr start,
     out.insert(out.end(), piece.data(), at);
     at = piece.data();
   };
-  PcMapEntry last{.pc = start};
-  std::uint64_t last_state = state_of(last);
+  const PcMapEntry before{.pc = start};
+  const PcMapEntry* last = &before;
+  std::uint64_t last_state = state_of(before);
   for (const PcMapEntry& map_entry : pc_map) {
     if (piece.data() + piece.size() - at < kMostEntryBytes) append_piece();
-    const std::uint32_t distance = map_entry.offset - last.offset;
+    const std::uint32_t distance = map_entry.offset - last->offset;
     const std::uint64_t state = state_of(map_entry);
     const bool is_near = distance != 0 && distance <= kMostDistance;
     unsigned first = is_near ? distance << kDistanceShift : 0;
-    if (map_entry.pc != last.pc) first |= kPc;
-    if (map_entry.stack_add != last.stack_add) first |= kStack;
-    if (map_entry.passed != last.passed) first |= kPassed;
+    if (map_entry.pc != last->pc) first |= kPc;
+    if (map_entry.stack_add != last->stack_add) first |= kStack;
+    if (map_entry.passed != last->passed) first |= kPassed;
     if (state != last_state) first |= kState;
     *at++ = static_cast<std::uint8_t>(first);
     if (!is_near) at = put_number(distance, at);
-    if ((first & kPc) != 0) at = put_number(fold_distance(map_entry.pc - last.pc), at);
+    if ((first & kPc) != 0) at = put_number(fold_distance(map_entry.pc - last->pc), at);
     if ((first & kStack) != 0) {
       at = put_number(fold_distance(static_cast<std::uint64_t>(std::int64_t{map_entry.stack_add})),
                       at);
     }
     if ((first & kPassed) != 0) at = put_number(map_entry.passed, at);
     if ((first & kState) != 0) at = put_number(state, at);
-    last = map_entry;
+    last = &map_entry;
     last_state = state;
   }
   append_piece();

@@ -6,6 +6,8 @@
 namespace backtrail::tracee::cache {
 namespace {
 
+using literals::operator""_ta;  // NOLINT(misc-unused-using-decls): it is used
+
 TEST(StartFilter, LetsAllPassUntilItIsInUse) {
   StartFilter filter;
   EXPECT_FALSE(filter.in_use());
