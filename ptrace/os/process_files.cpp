@@ -30,15 +30,16 @@ std::string uppermost_folder(pid_t pid) {
 }
 
 std::optional<std::string> find_mapped_file(pid_t pid, const std::string& path, ino_t inode,
-                                            dev_t device) {
+                                            dev_t device, struct stat* facts) {
   if (inode == 0 || !path.starts_with('/')) return std::nullopt;
-  struct stat facts {};
+  struct stat own {};
+  struct stat& now = facts != nullptr ? *facts : own;
   const auto is_it = [&](const std::string& found) {
-    return ::stat(found.c_str(), &facts) == 0 && facts.st_ino == inode;
+    return ::stat(found.c_str(), &now) == 0 && now.st_ino == inode;
   };
   std::string found = ProcFs{}.path(pid, "root") + path;
   if (is_it(found)) return found;
-  if (is_it(path) && facts.st_dev == device) return path;
+  if (is_it(path) && now.st_dev == device) return path;
   found = uppermost_folder(pid) + path;
   if (is_it(found)) return found;
   return std::nullopt;

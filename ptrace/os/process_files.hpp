@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include "arch/base/result.hpp"
@@ -27,8 +28,10 @@ namespace backtrail::tracee {
 /// @param inode   Inode of the mapping; a file with another one is rejected.
 /// @param device  Device of the mapping. It may differ from the file's (btrfs, overlayfs), so it is
 ///                compared only for a file at that path in the server's own namespace.
+/// @param facts   If not null, gets what stat(2) tells of the file.
 /// @return nullopt if the file was replaced or deleted, or cannot be reached.
 [[nodiscard]] std::optional<std::string> find_mapped_file(pid_t pid, const std::string& path,
-                                                          ino_t inode, dev_t device);
+                                                          ino_t inode, dev_t device,
+                                                          struct stat* facts = nullptr);
 
 }  // namespace backtrail::tracee

@@ -12,11 +12,18 @@
 namespace backtrail::tracee {
 namespace {
 
-// Takes the text up to the next blank and skips the blanks after it.
+constexpr bool is_blank(char character) {
+  return character == ' ' || character == '\t' || character == '\n';
+}
+
+// Takes the text up to the next blank and skips the blanks after it. find_first_of() would call
+// memchr(3) for each character.
 std::string_view take_word(std::string_view& rest) {
-  const std::size_t end = std::min(rest.find_first_of(" \t\n"), rest.size());
+  std::size_t end = 0;
+  while (end < rest.size() && !is_blank(rest[end])) ++end;
+  std::size_t next = end;
+  while (next < rest.size() && is_blank(rest[next])) ++next;
   const std::string_view word = rest.substr(0, end);
-  const std::size_t next = std::min(rest.find_first_not_of(" \t\n", end), rest.size());
   rest.remove_prefix(next);
   return word;
 }

@@ -230,7 +230,8 @@ RemoteCalls::RemoteCalls(RemoteCalls&& other) noexcept
       lost_{other.lost_},
       interrupted_{other.interrupted_},
       stop_again_{other.stop_again_},
-      trap_again_{other.trap_again_} {}
+      trap_again_{other.trap_again_},
+      at_trap_{other.at_trap_} {}
 
 Result<RemoteCalls> RemoteCalls::begin(Thread& thread) {
   BT_TRY(const TraceeAddr at, find_syscall_insn(thread.process()));
@@ -248,7 +249,8 @@ Result<RemoteCalls> RemoteCalls::begin(Thread& thread) {
 
 RemoteCalls::~RemoteCalls() {
   if (thread_ == nullptr) return;
-  if (signal_ && lost_ == Lost::kNo) {
+  // From the delivery of a trap any signal can be delivered.
+  if (signal_ && lost_ == Lost::kNo && !at_trap_) {
     if (const auto stopped = stop_for_signal_again(); !stopped) {
       log::ptrace().debug("tid={}: {}", thread_->tid(), stopped.error().message());
     }
@@ -355,6 +357,7 @@ Result<void> RemoteCalls::run_to_syscall_stop() {
   for (;;) {
     BT_CHECKED(request::cont_syscall(thread_->tid()));
     BT_TRY(const WaitStatus status, wait());
+    at_trap_ = false;
     if (status.kind == WaitKind::kSyscall) return {};
     // Only SIGSTOP and SIGKILL cannot be masked.
     if (!note_other_stop(status) && status.kind == WaitKind::kStopped) {
@@ -362,6 +365,39 @@ Result<void> RemoteCalls::run_to_syscall_stop() {
       return fail(TraceErrc::kBusy, "remote call", static_cast<std::uint64_t>(status.signal));
     }
   }
+}
+
+bool RemoteCalls::may_step() const {
+  if (!thread_->process().filters.empty()) return false;
+  TrapGuard::learn_ignored(*thread_);
+  return !thread_->process().trap_action.ignored.value_or(true);
+}
+
+Result<void> RemoteCalls::note_trap() {
+  BT_TRY(const siginfo_t info, request::read_siginfo(thread_->tid()));
+  at_trap_ = true;
+  trap_again_ |= info.si_code <= 0;  // sent by a process; the trap was merged into it
+  return {};
+}
+
+Result<void> RemoteCalls::step_over_syscall() {
+  const pid_t tid = thread_->tid();
+  const TraceeAddr end = syscall_at_ + kSyscallInsn.size();
+  BT_CHECKED(unblock_trap());
+  for (;;) {
+    BT_CHECKED(request::step(tid));
+    BT_TRY(const WaitStatus status, wait());
+    at_trap_ = false;
+    if (status.kind == WaitKind::kStopped && status.signal == SIGTRAP) {
+      BT_TRY(const arch::cpu::UserRegs regs, request::read_user_regs(tid));
+      if (regs.pc() == end) break;
+    }
+    if (!note_other_stop(status)) {
+      return fail(TraceErrc::kBusy, "remote call", static_cast<std::uint64_t>(status.signal));
+    }
+  }
+  BT_CHECKED(note_trap());
+  return request::write_signal_mask(tid, kEverySignal);
 }
 
 Result<void> RemoteCalls::let_pass(const seccomp_data& call) const {
@@ -403,6 +439,7 @@ Result<void> RemoteCalls::run(const CallBatch::Code& code) {
   for (;;) {
     BT_CHECKED(request::cont(tid));
     BT_TRY(const WaitStatus status, wait());
+    at_trap_ = false;
     if (status.kind == WaitKind::kStopped && status.signal == SIGTRAP) {
       BT_TRY(regs, request::read_user_regs(tid));
       if (regs.pc() == code.end) break;
@@ -411,8 +448,7 @@ Result<void> RemoteCalls::run(const CallBatch::Code& code) {
       return fail(TraceErrc::kBusy, "remote calls", static_cast<std::uint64_t>(status.signal));
     }
   }
-  BT_TRY(const siginfo_t info, request::read_siginfo(tid));
-  trap_again_ |= info.si_code <= 0;  // sent by a process; the trap was merged into it
+  BT_CHECKED(note_trap());
   BT_CHECKED(request::write_signal_mask(tid, kEverySignal));
   if (regs[UserReg::kR12] != 0) return fail(TraceErrc::kUnsupported, "remote calls");
   return {};
@@ -423,7 +459,13 @@ Result<std::uint64_t> RemoteCalls::call(std::uint64_t number,
   return make(system_call(static_cast<std::uint32_t>(number), arguments));
 }
 
-Result<std::uint64_t> RemoteCalls::make(const seccomp_data& call) {
+Result<std::uint64_t> RemoteCalls::stepped_call(std::uint64_t number,
+                                                std::initializer_list<std::uint64_t> arguments) {
+  return make(system_call(static_cast<std::uint32_t>(number), arguments),
+              may_step() ? Stops::kEnd : Stops::kBeginAndEnd);
+}
+
+Result<std::uint64_t> RemoteCalls::make(const seccomp_data& call, Stops stops) {
   BT_CHECKED(check_usable());
   BT_CHECKED(let_pass(call));
   const auto number = static_cast<std::uint64_t>(call.nr);
@@ -435,8 +477,12 @@ Result<std::uint64_t> RemoteCalls::make(const seccomp_data& call) {
     set_syscall_argument(regs, i, call.args[i]);
   }
   BT_CHECKED(request::write_user_regs(thread_->tid(), regs));
-  BT_CHECKED(run_to_syscall_stop());
-  BT_CHECKED(run_to_syscall_stop());
+  if (stops == Stops::kEnd) {
+    BT_CHECKED(step_over_syscall());
+  } else {
+    BT_CHECKED(run_to_syscall_stop());
+    BT_CHECKED(run_to_syscall_stop());
+  }
   BT_TRY(const std::uint64_t value,
          request::peek_user_reg(thread_->tid(), arch::cpu::kSyscallResult));
   if (value >= arch::cpu::kFirstSyscallError) {

@@ -43,6 +43,10 @@ class RemoteCalls {
   /// Makes a call and returns its result. Errors: the call's errno; kTraceeGone; kUnsupported (the
   /// program's own seccomp filters forbid the call, so it was not made).
   Result<std::uint64_t> call(std::uint64_t number, std::initializer_list<std::uint64_t> arguments);
+  /// Like call(), with one stop instead of two where the program's action for SIGTRAP allows that.
+  /// The kernel forces SIGTRAP, so do not use it before that action was looked at for the program.
+  Result<std::uint64_t> stepped_call(std::uint64_t number,
+                                     std::initializer_list<std::uint64_t> arguments);
   /// Runs a CallBatch's code, which lies in the program's memory. If the program has installed
   /// seccomp filters, makes the calls one by one instead. Errors: kUnsupported (a call failed, or
   /// was not made, as for call()), kBusy, kTraceeGone.
@@ -53,9 +57,17 @@ class RemoteCalls {
               std::uint64_t mask);
   /// Fails if the program's own seccomp filters forbid the call.
   [[nodiscard]] Result<void> let_pass(const seccomp_data& call) const;
-  Result<std::uint64_t> make(const seccomp_data& call);
+  /// Where a call is waited for.
+  enum class Stops : std::uint8_t { kBeginAndEnd, kEnd };
+  Result<std::uint64_t> make(const seccomp_data& call, Stops stops = Stops::kBeginAndEnd);
   Result<void> make_each(const CallBatch::Code& code);
   Result<void> run_to_syscall_stop();
+  /// Executes the instruction at `syscall_at_` in a single step.
+  Result<void> step_over_syscall();
+  /// Reads the siginfo of a trap that ends what the thread does here; notes if it was sent.
+  Result<void> note_trap();
+  /// Returns true if the kernel may force SIGTRAP with no change of the program's action.
+  [[nodiscard]] bool may_step() const;
   Result<WaitStatus> wait();
   /// Fails once the thread has been lost.
   [[nodiscard]] Result<void> check_usable() const;
@@ -79,6 +91,8 @@ class RemoteCalls {
   bool interrupted_ = false;
   bool stop_again_ = false;  ///< A SIGSTOP arrived meanwhile and must be sent again.
   bool trap_again_ = false;  ///< A SIGTRAP arrived meanwhile and must be sent again.
+  /// The thread is at the delivery of a trap that ended a batch or a step.
+  bool at_trap_ = false;
 };
 
 /// Waits for the next stop of a thread that was just resumed and stops soon, for as long as it

@@ -118,6 +118,10 @@ INSTANTIATE_TEST_SUITE_P(Programs, CacheTraceFromTheStart, testing::ValuesIn(sma
 INSTANTIATE_TEST_SUITE_P(Programs, CacheTrace, testing::ValuesIn(test::every(2, other_programs())),
                          name_of);
 
+/// A file's code branches directly into code that changes.
+INSTANTIATE_TEST_SUITE_P(WrittenCode, CacheTrace,
+                         testing::Values(ProgramCase{"jumps_into_written"}), name_of);
+
 class CacheUnderStops : public testing::TestWithParam<ProgramCase> {};
 
 TEST_P(CacheUnderStops, RecordsTheSameWhenInterruptedAnywhere) {

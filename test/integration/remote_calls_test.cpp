@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Remote calls of threads that are long in coming back, or never do.
+#include <array>
 #include <csignal>
 #include <fstream>
 #include <functional>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -16,6 +18,7 @@
 #include "engine_driver.hpp"
 #include "ptrace/os/procfs.hpp"
 #include "ptrace/os/ptrace_request.hpp"
+#include "ptrace/os/signal_bits.hpp"
 #include "ptrace/os/unique_fd.hpp"
 #include "ptrace/remote/remote_calls.hpp"
 #include "test/support/temporary_folder.hpp"
@@ -34,17 +37,10 @@ bool wait_until(const std::function<bool()>& done) {
   return true;
 }
 
-class LongRemoteCall : public testing::Test {
+class RemoteCall : public testing::Test {
  protected:
-  void SetUp() override { ASSERT_TRUE(log::to_file(log_)); }
   void TearDown() override {
     for (const Process* process : engine_.processes()) (void)engine_.kill(process->pid());
-  }
-
-  std::string make_fifo(const std::string& name) {
-    std::string path = folder_ / name;
-    EXPECT_EQ(::mkfifo(path.c_str(), 0600), 0);
-    return path;
   }
 
   Thread* launch(const std::string& name, std::vector<std::string> arguments) {
@@ -54,6 +50,35 @@ class LongRemoteCall : public testing::Test {
     spec.through_shell = false;
     const auto pid = engine_.launch(spec);
     return pid ? engine_.find(ThreadId{*pid, *pid}) : nullptr;
+  }
+
+  std::optional<StopEvent> await() {
+    std::optional<StopEvent> event;
+    (void)wait_until([&] {
+      engine_.pump(-1);
+      event = engine_.take_event();
+      return event.has_value();
+    });
+    return event;
+  }
+
+  std::optional<StopEvent> run(Thread& thread, int signal = 0) {
+    const std::pair<ThreadId, ResumeAction> order{thread.id(), {.signal = signal}};
+    EXPECT_TRUE(engine_.resume(std::span{&order, 1}));
+    return await();
+  }
+
+  Engine engine_{SourceKind::kStep};
+};
+
+class LongRemoteCall : public RemoteCall {
+ protected:
+  void SetUp() override { ASSERT_TRUE(log::to_file(log_)); }
+
+  std::string make_fifo(const std::string& name) {
+    std::string path = folder_ / name;
+    EXPECT_EQ(::mkfifo(path.c_str(), 0600), 0);
+    return path;
   }
 
   /// The thread opens the FIFO for reading, which takes until somebody opens it for writing.
@@ -73,26 +98,87 @@ class LongRemoteCall : public testing::Test {
     return text.find("still waiting") != std::string::npos;
   }
 
-  std::optional<StopEvent> await() {
-    std::optional<StopEvent> event;
-    (void)wait_until([&] {
-      engine_.pump(-1);
-      event = engine_.take_event();
-      return event.has_value();
-    });
-    return event;
-  }
-
-  std::optional<StopEvent> run(Thread& thread) {
-    const std::pair<ThreadId, ResumeAction> order{thread.id(), {}};
-    EXPECT_TRUE(engine_.resume(std::span{&order, 1}));
-    return await();
-  }
-
   test::TemporaryFolder folder_;
   std::string log_ = folder_ / "log";
-  Engine engine_{SourceKind::kStep};
 };
+
+/// Makes calls with one stop each, and one that fails.
+void make_stepped_calls(Thread& thread) {
+  auto remote = RemoteCalls::begin(thread);
+  ASSERT_TRUE(remote);
+  EXPECT_EQ(remote->stepped_call(SYS_getpid, {}).value_or(0), static_cast<unsigned>(thread.tid()));
+  const auto failed = remote->stepped_call(SYS_close, {~0ULL});
+  ASSERT_FALSE(failed);
+  EXPECT_TRUE(failed.error().is(std::errc::bad_file_descriptor));
+  EXPECT_EQ(remote->stepped_call(SYS_gettid, {}).value_or(0), static_cast<unsigned>(thread.tid()));
+  EXPECT_EQ(remote->call(SYS_getpid, {}).value_or(0), static_cast<unsigned>(thread.tid()));
+}
+
+bool ignores_trap(pid_t tid) {
+  return (signal_set(tid, "SigIgn") & kTrapBit) != 0;
+}
+
+TEST_F(RemoteCall, LeavesTheThreadAsItWasAfterSteps) {
+  Thread* thread = launch("plain", {"a", "b"});
+  ASSERT_NE(thread, nullptr);
+  const pid_t tid = thread->tid();
+  const auto before = request::read_user_regs(tid);
+  make_stepped_calls(*thread);
+  const auto after = request::read_user_regs(tid);
+  ASSERT_TRUE(before && after);
+  EXPECT_EQ(*before, *after);
+  EXPECT_EQ(request::read_signal_mask(tid).value_or(1), 0U);
+  const auto end = run(*thread);
+  ASSERT_TRUE(end);
+  EXPECT_EQ(end->kind, StopKind::kProcessExited);
+  EXPECT_EQ(end->exit_code, 3);
+}
+
+TEST_F(RemoteCall, LeavesASignalToBeDelivered) {
+  for (const bool ends_with_step : {false, true}) {
+    Thread* thread = launch("plain", {});
+    ASSERT_NE(thread, nullptr);
+    const pid_t tid = thread->tid();
+    ASSERT_EQ(::kill(tid, SIGUSR1), 0);
+    const auto stop = run(*thread);
+    ASSERT_TRUE(stop);
+    ASSERT_EQ(stop->signal, SIGUSR1);
+    const auto before = request::read_siginfo(tid);
+    make_stepped_calls(*thread);
+    if (ends_with_step) {
+      auto remote = RemoteCalls::begin(*thread);
+      ASSERT_TRUE(remote);
+      EXPECT_TRUE(remote->stepped_call(SYS_getpid, {}));
+    }
+    const auto after = request::read_siginfo(tid);
+    ASSERT_TRUE(before && after);
+    EXPECT_EQ(after->si_signo, SIGUSR1);
+    EXPECT_EQ(after->si_pid, before->si_pid);
+    const auto end = run(*thread, SIGUSR1);
+    ASSERT_TRUE(end);
+    EXPECT_EQ(end->kind, StopKind::kProcessSignalled);
+    EXPECT_EQ(end->signal, SIGUSR1);
+  }
+}
+
+TEST_F(RemoteCall, LeavesTheTrapIgnored) {
+  Thread* thread = launch("plain", {});
+  ASSERT_NE(thread, nullptr);
+  const auto regs = thread->user_regs();
+  ASSERT_TRUE(regs);
+  const TraceeAddr at = regs->sp() - 1024;
+  // struct sigaction of the kernel: handler, flags, restorer, mask
+  std::array<std::uint8_t, 32> ignore{1};
+  ASSERT_TRUE(thread->process().write_data(at, ignore));
+  {
+    auto remote = RemoteCalls::begin(*thread);
+    ASSERT_TRUE(remote);
+    ASSERT_TRUE(remote->call(SYS_rt_sigaction, {SIGTRAP, at.value(), 0, 8}));
+  }
+  ASSERT_TRUE(ignores_trap(thread->tid()));
+  make_stepped_calls(*thread);
+  EXPECT_TRUE(ignores_trap(thread->tid()));
+}
 
 TEST_F(LongRemoteCall, IsWaitedFor) {
   Thread* thread = launch("plain", {"a", "b"});

@@ -48,18 +48,17 @@ Superblock BlockWriter::finish() {
 }
 
 void BlockWriter::mark(TraceeAddr pc, std::uint8_t more_flags, std::int32_t stack_add) {
-  const PcMapEntry map_entry{.offset = emit_.offset(),
-                             .pc = pc,
-                             .stack_add = stack_add,
-                             .passed = passed_,
-                             .flags = static_cast<std::uint8_t>(more_flags | places_.flags()),
-                             .values = places_.values,
-                             .is_recording = places_.is_recording};
-  if (!block_.pc_map.empty() && block_.pc_map.back().offset == map_entry.offset) {
-    block_.pc_map.back() = map_entry;
-  } else {
-    block_.pc_map.push_back(map_entry);
-  }
+  const std::uint32_t offset = emit_.offset();
+  const bool replaces = !block_.pc_map.empty() && block_.pc_map.back().offset == offset;
+  // The entry is made in its place: a copy would wait for the stores of its small fields.
+  PcMapEntry& map_entry = replaces ? block_.pc_map.back() : block_.pc_map.emplace_back();
+  map_entry.offset = offset;
+  map_entry.pc = pc;
+  map_entry.stack_add = stack_add;
+  map_entry.passed = passed_;
+  map_entry.flags = static_cast<std::uint8_t>(more_flags | places_.flags());
+  map_entry.values = places_.values;
+  map_entry.is_recording = places_.is_recording;
 }
 
 void BlockWriter::open_r10(TraceeAddr pc) {

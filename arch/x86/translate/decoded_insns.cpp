@@ -13,7 +13,7 @@ constexpr std::size_t kSlotBits = 9;
 }  // namespace
 
 SourceInsn DecodedInsns::decode(TraceeAddr pc, std::span<const std::uint8_t> bytes) {
-  SourceInsn insn;
+  SourceInsn insn = unknown_insn;
   if (quick_decode(pc, bytes, insn)) return insn;
   if (slots_.empty()) slots_.resize(std::size_t{1} << kSlotBits);
   const std::uint64_t at = pc.value() ^ pc.value() >> kSlotBits;

@@ -536,6 +536,8 @@ class QuickDecoder {
 
 }  // namespace
 
+const SourceInsn unknown_insn;
+
 bool quick_decode(TraceeAddr pc, std::span<const std::uint8_t> bytes, SourceInsn& insn) {
   if (bytes.size() < kMaxInsnBytes) return false;
   return QuickDecoder{pc, bytes.data(), insn}.decode();

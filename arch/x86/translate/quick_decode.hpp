@@ -10,6 +10,10 @@
 
 namespace backtrail::arch::x86::translate {
 
+/// An instruction of which nothing is known, to be copied. Where a compiler sees its value, it
+/// clears an object of this size by REP STOS, which takes longer than quick_decode().
+extern const SourceInsn unknown_insn;
+
 /// Decodes the instruction at `pc` into `insn`, which must be as constructed, as decode_source()
 /// does; but SourceInsn::bytes continues with the bytes that follow the instruction. Returns false,
 /// and leaves `insn` in any state, if the instruction is not one of the common ones or if there are

@@ -239,7 +239,8 @@ Result<void> CacheMemory::map_code(RemoteCalls& remote, std::uint64_t fd,
   for (const std::uint64_t place : code_places(maps, exe)) {
     const std::uint64_t flags = MAP_SHARED | (place != 0 ? MAP_FIXED_NOREPLACE : 0U);
     const std::uint64_t at = page_begin(place);
-    const auto got = remote.call(SYS_mmap, {at, kSharedBytes, PROT_READ | PROT_EXEC, flags, fd, 0});
+    const auto got =
+        remote.stepped_call(SYS_mmap, {at, kSharedBytes, PROT_READ | PROT_EXEC, flags, fd, 0});
     if (!got) continue;
     // Old kernels treat the address as a hint.
     if (place == 0 || *got == at) {

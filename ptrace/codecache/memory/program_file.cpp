@@ -56,7 +56,7 @@ Result<ProgramFile> ProgramFile::make(Process& process, RemoteCalls& remote,
                                       const BorrowedName& name, std::uint64_t bytes) {
   // Kernels that refuse executable memfds still allow this mapping to be executed.
   BT_CHECKED(name.set(kName));
-  const auto made = remote.call(SYS_memfd_create, {name.at().value(), MFD_CLOEXEC});
+  const auto made = remote.stepped_call(SYS_memfd_create, {name.at().value(), MFD_CLOEXEC});
   if (!made && !process.filters.empty()) return make_here(remote, name, bytes);
   BT_TRY(const std::uint64_t there, made);
   UniqueFd here{::open(ProcFs{}.path(process.pid(), "fd/" + std::to_string(there)).c_str(),

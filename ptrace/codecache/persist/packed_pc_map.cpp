@@ -2,6 +2,8 @@
 #include "ptrace/codecache/persist/packed_pc_map.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 
 #include "ptrace/codecache/persist/packed_numbers.hpp"
 
@@ -33,7 +35,10 @@ constexpr unsigned kDistanceShift = 4;
 constexpr std::uint32_t kMostDistance = 15;
 
 /// Most bytes of a packed entry: five numbers of at most 32, 64, 32, 16 and 13 bits, and the first.
-constexpr std::size_t kMostEntryBytes = 1 + 5 + kMostPackedBytes + 5 + 3 + 2;
+constexpr std::ptrdiff_t kMostEntryBytes = 1 + 5 + kMostPackedBytes + 5 + 3 + 2;
+
+/// Entries are packed in pieces of this size: most superblocks need one.
+constexpr std::size_t kPieceBytes = 1024;
 
 PcMapEntry next_entry(PackedReader& from, PcMapEntry map_entry) {
   const std::uint8_t first = from.byte();
@@ -51,33 +56,38 @@ PcMapEntry next_entry(PackedReader& from, PcMapEntry map_entry) {
 
 void pack_pc_map(std::span<const PcMapEntry> pc_map, TraceeAddr start,
                  std::vector<std::uint8_t>& out) {
-  const std::size_t before = out.size();
-  out.resize(before + kMostEntryBytes * pc_map.size());
-  std::uint8_t* at = out.data() + before;
-  PcMapEntry last{.pc = start};
-  std::uint64_t last_state = state_of(last);
+  std::array<std::uint8_t, kPieceBytes> piece;  // NOLINT: written before it is read
+  std::uint8_t* at = piece.data();
+  const auto append_piece = [&] {
+    out.insert(out.end(), piece.data(), at);
+    at = piece.data();
+  };
+  const PcMapEntry before{.pc = start};
+  const PcMapEntry* last = &before;
+  std::uint64_t last_state = state_of(before);
   for (const PcMapEntry& map_entry : pc_map) {
-    const std::uint32_t distance = map_entry.offset - last.offset;
+    if (piece.data() + piece.size() - at < kMostEntryBytes) append_piece();
+    const std::uint32_t distance = map_entry.offset - last->offset;
     const std::uint64_t state = state_of(map_entry);
     const bool is_near = distance != 0 && distance <= kMostDistance;
     unsigned first = is_near ? distance << kDistanceShift : 0;
-    if (map_entry.pc != last.pc) first |= kPc;
-    if (map_entry.stack_add != last.stack_add) first |= kStack;
-    if (map_entry.passed != last.passed) first |= kPassed;
+    if (map_entry.pc != last->pc) first |= kPc;
+    if (map_entry.stack_add != last->stack_add) first |= kStack;
+    if (map_entry.passed != last->passed) first |= kPassed;
     if (state != last_state) first |= kState;
     *at++ = static_cast<std::uint8_t>(first);
     if (!is_near) at = put_number(distance, at);
-    if ((first & kPc) != 0) at = put_number(fold_distance(map_entry.pc - last.pc), at);
+    if ((first & kPc) != 0) at = put_number(fold_distance(map_entry.pc - last->pc), at);
     if ((first & kStack) != 0) {
       at = put_number(fold_distance(static_cast<std::uint64_t>(std::int64_t{map_entry.stack_add})),
                       at);
     }
     if ((first & kPassed) != 0) at = put_number(map_entry.passed, at);
     if ((first & kState) != 0) at = put_number(state, at);
-    last = map_entry;
+    last = &map_entry;
     last_state = state;
   }
-  out.resize(static_cast<std::size_t>(at - out.data()));
+  append_piece();
 }
 
 std::optional<PcMapEntry> entry_at(std::span<const std::uint8_t> packed, TraceeAddr start,

@@ -163,8 +163,7 @@ bool CacheSource::enter(Thread& thread) {
   if (!stands_at_handler(thread)) misses_.look_for_sections(thread);
   TrapGuard::learn_ignored(thread);
   const auto translation = part_.space().code().translation(before->pc());
-  while (part_.space().code().make_next()) {
-  }
+  part_.space().code().make_all_next();
   if (const auto* reason = std::get_if<UntranslatableReason>(&translation)) {
     counts_.note_untranslatable(*reason);
     misses_.note_untranslated(*reason);

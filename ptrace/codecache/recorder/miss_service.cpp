@@ -16,8 +16,7 @@ void MissService::let_ask(Thread& thread) {
   part_.memory().write(Slot::kRseqArea, stepper_.rseq_area(thread).value_or(TraceeAddr{}).value());
   part_.memory().write(Slot::kServed, may_ask_ ? 1 : 0);
   // The next miss is another stop, which costs as much as translating several superblocks.
-  while (!may_ask_ && part_.space().code().make_next()) {
-  }
+  if (!may_ask_) part_.space().code().make_all_next();
 }
 
 void MissService::let_wait() {

@@ -167,7 +167,7 @@ Result<std::shared_ptr<CacheSpace>> CacheSpace::of(Thread& thread,
     return fail(TraceErrc::kUnsupported, "seccomp");
   }
   BT_TRY(std::unique_ptr<CacheMemory> memory, CacheMemory::create(thread));
-  process.code_writers->look_at_files_of(process);
+  auto open_files = process.code_writers->look_at_files_of(process);
   std::shared_ptr<CacheSpace> space{new CacheSpace{process, std::move(sums), std::move(memory)}};
   if (!let_threads_stop(process.filters)) space->threads_.stop_by_fault();
   const auto data = limit_of(process.pid(), LimitedResource::kData);
@@ -182,6 +182,8 @@ Result<std::shared_ptr<CacheSpace>> CacheSpace::of(Thread& thread,
   space->code_.record_values(values);
   space->kept_.begin(std::move(store), *space->memory_, space->calls_.calls());
   process.cache_space = space;
+  // An error is one of the next call, too.
+  (void)space->refresh(std::move(open_files));
   return space;
 }
 
@@ -351,11 +353,11 @@ Result<std::vector<MapEntry>> CacheSpace::read_maps() {
   }
 }
 
-Result<ExecutableMap> CacheSpace::read_mappings() {
+Result<ExecutableMap> CacheSpace::read_mappings(std::optional<std::vector<OpenFile>> open_files) {
   BT_TRY(const std::vector<MapEntry> maps, read_maps());
   CodeWriters& writers = *process_.code_writers;
   const bool all_change = all_may_change();
-  CodeWriters::Looked looked{process_.pid(), maps};
+  CodeWriters::Looked looked{process_.pid(), maps, std::move(open_files)};
   const auto may_change = [&](const MapEntry& map) {
     if (all_change || map.inode == 0) return all_change;
     const auto& known = executable_.ranges();
@@ -368,8 +370,12 @@ Result<ExecutableMap> CacheSpace::read_mappings() {
 }
 
 Result<void> CacheSpace::refresh() {
+  return refresh(std::nullopt);
+}
+
+Result<void> CacheSpace::refresh(std::optional<std::vector<OpenFile>> open_files) {
   if (mappings_current_) return {};
-  BT_TRY(ExecutableMap now, read_mappings());
+  BT_TRY(ExecutableMap now, read_mappings(std::move(open_files)));
   pages_.forget();
   kept_.lose_all_but(now.ranges());
   for (const auto& [begin, end] : executable_.lost_in(now)) code_.drop(begin, end);

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -23,6 +24,7 @@
 #include "ptrace/codecache/space/thread_parts.hpp"
 #include "ptrace/codecache/syscalls/syscall_policy.hpp"
 #include "ptrace/codecache/translation/code_cache.hpp"
+#include "ptrace/os/open_file.hpp"
 #include "ptrace/os/seccomp_filter.hpp"
 #include "ptrace/os/unique_fd.hpp"
 #include "ptrace/source/source_statistics.hpp"
@@ -139,7 +141,10 @@ class CacheSpace {
   bool drop_modules(TraceeAddr begin, TraceeAddr end);
   void evict_running();
   Result<std::vector<MapEntry>> read_maps();
-  Result<ExecutableMap> read_mappings();
+  /// @param open_files The files that the process has open for writing; nullopt: they are read if
+  ///                   they are needed.
+  Result<void> refresh(std::optional<std::vector<OpenFile>> open_files);
+  Result<ExecutableMap> read_mappings(std::optional<std::vector<OpenFile>> open_files);
   [[nodiscard]] translate::UntranslatableReason left_to_cpu(TraceeAddr address) const;
   [[nodiscard]] std::pair<TraceeAddr, TraceeAddr> undisturbed(TraceeAddr at) const;
   /// Reads code, with breakpoints masked.

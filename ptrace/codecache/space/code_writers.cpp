@@ -53,16 +53,18 @@ bool CodeWriters::is_same(const File& file, const MapEntry& map) {
   return map.inode != 0 && (file.inode == map.inode || file.path == map.path);
 }
 
-void CodeWriters::look_at_files_of(Process& process) {
-  if (watches_writes_) return;
-  for (const OpenFile& file : files_written_by(process.pid())) {
+std::optional<std::vector<OpenFile>> CodeWriters::look_at_files_of(Process& process) {
+  if (watches_writes_) return std::nullopt;
+  std::vector<OpenFile> files = files_written_by(process.pid());
+  for (const OpenFile& file : files) {
     if (file.is_memory) note_file(file);
   }
+  return files;
 }
 
 void CodeWriters::begin_history() {
   unseen_run_ = false;
-  for (Process* process : processes_) look_at_files_of(*process);
+  for (Process* process : processes_) (void)look_at_files_of(*process);
 }
 
 void CodeWriters::note_opened(pid_t tid, int fd, bool truncated) {
@@ -141,9 +143,9 @@ bool CodeWriters::is_young(const MapEntry& map, pid_t pid) const {
   // Timestamps of file systems are coarse.
   constexpr std::time_t kCoarse = 2;
   const dev_t device = makedev(map.device_major, map.device_minor);
-  const auto path = find_mapped_file(pid, map.path, map.inode, device);
   struct stat facts {};
-  return !path || ::stat(path->c_str(), &facts) != 0 || facts.st_ctim.tv_sec + kCoarse >= begin_;
+  return !find_mapped_file(pid, map.path, map.inode, device, &facts) ||
+         facts.st_ctim.tv_sec + kCoarse >= begin_;
 }
 
 bool CodeWriters::is_let_go(const MapEntry& map) const {

@@ -30,8 +30,9 @@ class CodeWriters {
   void add(Process& process) { processes_.push_back(&process); }
   void remove(const Process& process) { std::erase(processes_, &process); }
 
-  /// Looks at the files that the process has open. Call before it runs translated code.
-  void look_at_files_of(Process& process);
+  /// Looks at the files that the process has open for writing, and returns them; nullopt if that
+  /// makes no difference any more. Call before the process runs translated code.
+  std::optional<std::vector<OpenFile>> look_at_files_of(Process& process);
   /// Call when thread `tid` has opened the descriptor. `truncated`: the call also truncated the
   /// file, for which it need not be open for writing.
   void note_opened(pid_t tid, int fd, bool truncated);

@@ -40,15 +40,16 @@ constexpr std::uint64_t kLittleBytes = 16ULL << 20;
 bool has_sections(pid_t pid, const ExecutableMap::Range& range,
                   const std::vector<CodeModule>& known) {
   if (range.inode == 0) return false;
-  const auto file = file_behind(pid, range);
-  if (!file) return true;
+  std::optional<std::string> file;  // looked up if it is needed
   constexpr std::uint64_t kSignatureBytes = 4;
   TraceeAddr at = range.begin;
   const auto has_before = [&](TraceeAddr end) {
     const std::uint64_t before = std::min<std::uint64_t>(at - range.begin, kSignatureBytes - 1);
     const std::uint64_t behind = std::min<std::uint64_t>(range.end - end, kSignatureBytes - 1);
-    return at < end && file_has_abort_signature(*file, range.offset + (at - range.begin) - before,
-                                                end - at + before + behind);
+    if (end <= at) return false;
+    if (!file) file = file_behind(pid, range);
+    return !file || file_has_abort_signature(*file, range.offset + (at - range.begin) - before,
+                                             end - at + before + behind);
   };
   for (const CodeModule& part : known) {
     if (has_before(part.begin)) return true;

@@ -56,17 +56,23 @@ CodeCache::CodeCache(CodeMemory& memory, translate::CodeSource source, CodeFacts
 
 translate::CodeSource CodeCache::completed(translate::CodeSource source) {
   source.likely_target = [this](TraceeAddr branch) { return likely_.find(branch); };
-  source.joined_at = [this](TraceeAddr at) {
-    return exit_links_.superblock(at) || loaded_.translation(at);
-  };
+  source.joined_at = [this](TraceeAddr at) { return find_translation(at).has_value(); };
   return source;
 }
 
 // --- finding and making ---------------------------------------------------------------------
 
 std::optional<std::uint64_t> CodeCache::find_translation(TraceeAddr start) const {
+  if (!starts_.may_begin_at(start)) return std::nullopt;
   if (const auto index = exit_links_.superblock(start)) return superblocks_[*index].offset;
   return loaded_.translation(start);
+}
+
+void CodeCache::note_start(TraceeAddr start) {
+  if (!starts_.in_use() && loaded_.is_usable()) {
+    for (const auto& [loaded, offset] : loaded_.code()->parts().translations) starts_.add(loaded);
+  }
+  starts_.add(start);
 }
 
 std::variant<TraceeAddr, translate::UntranslatableReason> CodeCache::translation(TraceeAddr start) {
@@ -193,6 +199,7 @@ std::variant<TraceeAddr, translate::UntranslatableReason> CodeCache::make(Tracee
 void CodeCache::connect(const translate::Superblock& made, std::uint32_t index,
                         Successors& successors) {
   if (!superblocks_[index].has_ib_entry()) {
+    note_start(made.start);
     exit_links_.set_superblock(made.start, index, made.address);
   }
   for (const translate::Exit& exit : made.exits) {
@@ -310,6 +317,7 @@ void CodeCache::clear() {
   likely_next_ = {};
   loaded_.clear();
   loaded_links_.clear();
+  starts_.clear();
   superblocks_.clear();
   exit_links_.clear();
   indirect_.clear();

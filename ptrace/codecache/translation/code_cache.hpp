@@ -27,6 +27,7 @@
 #include "ptrace/codecache/translation/loaded_code.hpp"
 #include "ptrace/codecache/translation/loaded_links.hpp"
 #include "ptrace/codecache/translation/recorded_values.hpp"
+#include "ptrace/codecache/translation/start_filter.hpp"
 #include "ptrace/codecache/translation/superblock_maker.hpp"
 #include "ptrace/codecache/translation/superblocks.hpp"
 
@@ -101,6 +102,11 @@ class CodeCache {
   /// Translates one superblock that is likely to run soon after the newest one that translation()
   /// or ib_entry() made. Returns false if there is no more that is worth it.
   bool make_next();
+  /// Calls make_next() until there is no more.
+  void make_all_next() {
+    while (make_next()) {
+    }
+  }
   /// Translates the functions at `starts`, for indirect branches, and all code to which they lead:
   /// by direct branches, through pointers that are known, and the functions whose addresses they
   /// take; until there are `most_bytes` of code. Returns the number of superblocks made.
@@ -223,6 +229,8 @@ class CodeCache {
   /// Returns the code offset of the translation of `start` for direct transfers; nullopt if there
   /// is none.
   [[nodiscard]] std::optional<std::uint64_t> find_translation(TraceeAddr start) const;
+  /// Makes the filter know all superblocks, from the first that is made here on.
+  void note_start(TraceeAddr start);
   /// Returns the address of the dispatch stub for direct exits.
   [[nodiscard]] TraceeAddr miss() const { return memory_.code() + miss_.direct_at; }
 
@@ -233,6 +241,7 @@ class CodeCache {
   Superblocks superblocks_;
   RecordedValues values_;
   ExitLinks exit_links_;
+  StartFilter starts_;  ///< Has the start of each superblock that find_translation() finds.
   IndirectBranchTable indirect_;
   LoadedLinks loaded_links_;
   LoadedCode loaded_;

@@ -23,8 +23,7 @@ struct Fake {
 
   TraceeAddr translation(TraceeAddr start) {
     const auto made = code.translation(start);
-    while (code.make_next()) {
-    }
+    code.make_all_next();
     return std::get<TraceeAddr>(made);
   }
   TraceeAddr ib_entry(TraceeAddr start) { return std::get<TraceeAddr>(code.ib_entry(start)); }
@@ -287,6 +286,21 @@ TEST_F(CodeCacheTest, AnotherProcessUsesWhatWasSaved) {
   EXPECT_EQ(other.entry_of(Program::kTarget), other.memory.code());
   EXPECT_NE(other.translation(Program::kStart), translation);
   EXPECT_GT(other.code.blocks(), 0U);
+}
+
+TEST_F(CodeCacheTest, NewSuperblocksLeadToLoadedOnes) {
+  const TraceeAddr target = process_.translation(Program::kTarget);
+  const auto saved = process_.save({.present = {kModule}, .gone = {}});
+  ASSERT_NE(saved, nullptr);
+
+  Fake other;
+  other.code.load(saved);
+  other.code.activate(kModule.begin, kModule.end);
+  (void)other.translation(Program::kStart);
+  EXPECT_GT(other.code.blocks(), 0U);
+  const auto exit = other.exit_to(Program::kTarget, ExitKind::kDirect);
+  ASSERT_TRUE(exit);
+  EXPECT_EQ(other.target_of(other.link_of(*exit)), target);
 }
 
 /// Returns how many values are recorded at each place of a superblock.
