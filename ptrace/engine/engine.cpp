@@ -75,6 +75,7 @@ std::optional<StopEvent> Engine::take_event() {
   if (!non_stop && !event) runner_.let_all_go_on();
   if (!non_stop && event) {
     state_.events.forget_resumed_ended();
+    state_.events.hold_thread_ends();
     for (const auto& [tid, thread] : state_.tasks.threads()) {
       ThreadControl& control = thread->control();
       control.resumed = false;
@@ -103,6 +104,16 @@ void Engine::report_threads(bool on) {
     state_.events.drop(*thread);
     if (thread->control().resumed) runner_.go(*thread);
   }
+}
+
+void Engine::set_options(ThreadId id, ThreadOptions options) {
+  Thread* thread = find(id);
+  if (thread == nullptr) return;
+  thread->control().options = options;
+  // The client cannot name a thread that it does not know.
+  const auto& pending = thread->control().pending;
+  if (!pending || pending->kind != StopKind::kThreadCloned) return;
+  if (Thread* made = find(pending->child)) made->control().options = options;
 }
 
 Result<void> Engine::insert(pid_t pid, BreakpointSpec spec) {
