@@ -10,7 +10,7 @@
 
 namespace backtrail::server::handlers {
 
-/// The answers to `set debug 1` and `set debug 0`, which gdbserver changed.
+/// Whose answers `set debug 1` and `set debug 0` give: gdbserver changed them.
 enum class DebugWording : std::uint8_t { kGdbserver13, kGdbserver16 };
 
 struct DebugAnswer {

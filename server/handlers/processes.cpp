@@ -22,15 +22,12 @@ Reply attach(SessionContext& context, std::string_view arguments) {
   if (!attached) return Reply::error(attached.error(), context.error_form());
   notices::attached(*attached);
   if (!context.state.non_stop) return report_new_process(context, *attached);
-  // gdb without the multiprocess extension takes a thread that is named before the reply for one of
-  // another process.
-  context.sink.send_packet("OK");
   RunControl* run = context.target.run_control();
   for (const ThreadId thread : context.target.thread_ids(*attached)) {
     queue_notification(context, context.target.last_stop(thread));
     if (run != nullptr) run->set_stop_known(thread, true);
   }
-  return Reply::none();
+  return Reply::ok();
 }
 
 /// Returns the process that "D;PID" or plain "D" means; nullopt if there is none.

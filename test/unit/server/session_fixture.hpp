@@ -21,12 +21,10 @@ class RecordingSink : public PacketSink {
   void send_packet(std::string payload) override { packets.push_back(std::move(payload)); }
   void send_notification(std::string payload) override {
     notifications.push_back(std::move(payload));
-    packets_before.push_back(packets.size());
   }
 
   std::vector<std::string> packets;
   std::vector<std::string> notifications;
-  std::vector<std::size_t> packets_before;  ///< Packets that were sent before each notification.
 };
 
 class SessionTest : public ::testing::Test {
