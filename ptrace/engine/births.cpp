@@ -129,7 +129,12 @@ void Births::add_clone(Thread& parent, pid_t tid, pid_t group) {
   control.resumed = !is_event;
   if (parent.trace()) control.held_at_birth = parent.trace()->source().held_signals();
   control.stop_wanted = parent.control().stop_wanted;
-  if (const auto first = orphans_.claim(tid)) waiter_.handle(tid, *first);
+  auto first = orphans_.claim(tid);
+  // A client that hears of the thread reads its registers.
+  if (!first && is_event) {
+    if (const auto stop = next_stop(tid)) first = *stop;
+  }
+  if (first) waiter_.handle(tid, *first);
   if (is_event && tasks_.find(id) != nullptr) {
     runner_.post(parent, {.kind = StopKind::kThreadCloned, .child = id});
   } else {

@@ -30,6 +30,7 @@
 #include "ptrace/tracee/resume_action.hpp"
 #include "ptrace/tracee/stop_event.hpp"
 #include "ptrace/tracee/thread_id.hpp"
+#include "ptrace/tracee/thread_options.hpp"
 #include "server/target/past_control.hpp"
 
 namespace backtrail::server {

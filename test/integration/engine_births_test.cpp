@@ -333,6 +333,7 @@ TEST_P(EngineThreadOptions, InNonStopOnlyTheMakerStops) {
     if (event->kind == StopKind::kThreadCloned) {
       EXPECT_TRUE(made.insert(event->child).second);
       EXPECT_FALSE(driver.engine.is_running(event->child));
+      EXPECT_TRUE(driver.engine.find(event->child)->registers()) << "it is stopped";
       driver.resume(event->child, {});
       driver.resume(event->thread, {});
     } else {
