@@ -302,7 +302,7 @@ TEST_P(EngineThreadOptions, ANewThreadWaitsForTheClient) {
   ASSERT_TRUE(event);
   ASSERT_EQ(event->kind, StopKind::kThreadCloned);
   EXPECT_EQ(event->thread, maker);
-  const Thread* made = driver.engine.find(event->child);
+  Thread* made = driver.engine.find(event->child);
   ASSERT_NE(made, nullptr);
   EXPECT_TRUE(made->stopped());
   EXPECT_FALSE(made->control().untold);
