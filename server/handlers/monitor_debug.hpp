@@ -10,7 +10,7 @@
 
 namespace backtrail::server::handlers {
 
-/// Whose answers `set debug 1` and `set debug 0` give: gdbserver changed them.
+/// The answers to `set debug 1` and `set debug 0`, which gdbserver changed.
 enum class DebugWording : std::uint8_t { kGdbserver13, kGdbserver16 };
 
 struct DebugAnswer {

@@ -87,7 +87,7 @@ class FakeTarget : public server::Target,
   std::map<pid_t, std::optional<std::set<std::int64_t>>> caught_syscalls;
   std::optional<bool> thread_events;
   std::map<ThreadId, tracee::ThreadOptions> thread_options;
-  std::vector<ThreadId> untold_ends;  ///< Of threads.
+  std::vector<ThreadId> untold_ends;  ///< Threads.
   struct ReportedEvents {
     bool fork = false;
     bool vfork = false;
