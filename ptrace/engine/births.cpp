@@ -78,6 +78,12 @@ void Births::handle_first_stop(Thread& thread) {
   control.starting = false;
   unblock_held_signals(thread, std::exchange(control.held_at_birth, 0));
   recording_.record_from_birth(thread);
+  if (control.told_by_maker) {
+    // The client may have resumed it meanwhile.
+    if (!control.resumed) control.stop_wanted = false;
+    if (control.resumed && !control.pending) runner_.go(thread);
+    return;
+  }
   if (settings_.reported.threads) {
     runner_.post(thread, {.kind = StopKind::kThreadCreated});
     return;
@@ -114,12 +120,26 @@ void Births::add_clone(Thread& parent, pid_t tid, pid_t group) {
   Thread& thread = tasks_.add_thread(parent.process(), tid);
   thread.set_group(group);
   ThreadControl& control = thread.control();
+  const ThreadId id = thread.id();
+  const bool is_event = parent.control().options.clones;
+  control.options = parent.control().options;
+  control.told_by_maker = control.untold = is_event;
+  if (is_event) control.last_stop = {.thread = id, .kind = StopKind::kStopped};
   control.starting = true;
-  control.resumed = true;
+  control.resumed = !is_event;
   if (parent.trace()) control.held_at_birth = parent.trace()->source().held_signals();
   control.stop_wanted = parent.control().stop_wanted;
-  if (const auto first = orphans_.claim(tid)) waiter_.handle(tid, *first);
-  runner_.go(parent);
+  auto first = orphans_.claim(tid);
+  // A client that hears of the thread reads its registers.
+  if (!first && is_event) {
+    if (const auto stop = next_stop(tid)) first = *stop;
+  }
+  if (first) waiter_.handle(tid, *first);
+  if (is_event && tasks_.find(id) != nullptr) {
+    runner_.post(parent, {.kind = StopKind::kThreadCloned, .child = id});
+  } else {
+    runner_.go(parent);
+  }
 }
 
 Result<Process*> Births::await_child(Thread& parent, pid_t child_pid) {

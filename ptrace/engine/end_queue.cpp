@@ -6,8 +6,8 @@
 
 namespace backtrail::tracee {
 
-void EndQueue::add(std::uint64_t order, const StopEvent& event) {
-  ends_.push_back({.order = order, .end = {.event = event}});
+void EndQueue::add(std::uint64_t order, const StopEvent& event, bool asked_for) {
+  ends_.push_back({.order = order, .end = {.event = event}, .asked_for = asked_for});
 }
 
 void EndQueue::add(std::uint64_t order, UntoldEnd end) {
@@ -15,8 +15,9 @@ void EndQueue::add(std::uint64_t order, UntoldEnd end) {
 }
 
 StopEvent EndQueue::take() {
-  StopEvent event = std::move(ends_.front().end.event);
-  ends_.pop_front();
+  const auto oldest = first();
+  StopEvent event = oldest->end.event;
+  ends_.erase(oldest);
   return event;
 }
 
@@ -39,8 +40,37 @@ bool EndQueue::forget(pid_t pid) {
 }
 
 void EndQueue::forget_threads() {
-  std::erase_if(ends_,
-                [](const Entry& entry) { return entry.end.event.kind == StopKind::kThreadExited; });
+  std::erase_if(ends_, [](const Entry& entry) {
+    return entry.end.event.kind == StopKind::kThreadExited && !entry.asked_for;
+  });
+}
+
+void EndQueue::hold_threads() {
+  for (Entry& entry : ends_) {
+    entry.held = entry.held || entry.end.event.kind == StopKind::kThreadExited;
+  }
+}
+
+void EndQueue::release(ThreadId id) {
+  for (Entry& entry : ends_) {
+    if (entry.end.event.thread == id) entry.held = false;
+  }
+}
+
+std::vector<ThreadId> EndQueue::held() const {
+  std::vector<ThreadId> ids;
+  for (const Entry& entry : ends_) {
+    if (entry.held) ids.push_back(entry.end.event.thread);
+  }
+  return ids;
+}
+
+void EndQueue::forget_held() {
+  std::erase_if(ends_, [](const Entry& entry) { return entry.held; });
+}
+
+std::deque<EndQueue::Entry>::const_iterator EndQueue::first() const {
+  return std::ranges::find(ends_, false, &Entry::held);
 }
 
 }  // namespace backtrail::tracee

@@ -25,6 +25,12 @@ arch::cpu::DebugAccess debug_access(BreakpointKind kind) {
   }
 }
 
+/// Gives running threads new debug registers. Threads get them when they go on, so those that run
+/// are stopped for a moment.
+void renew_debug_registers(const Process& process, Stopper& stopper) {
+  if (process.any_not_stopped()) stopper.while_stopped(process.pid(), [] {});
+}
+
 }  // namespace
 
 Engine::Engine(SourceKind source) : recording_{source, state_.tasks, stopper_, wake_ups_} {
@@ -75,6 +81,7 @@ std::optional<StopEvent> Engine::take_event() {
   if (!non_stop && !event) runner_.let_all_go_on();
   if (!non_stop && event) {
     state_.events.forget_resumed_ended();
+    state_.events.hold_thread_ends();
     for (const auto& [tid, thread] : state_.tasks.threads()) {
       ThreadControl& control = thread->control();
       control.resumed = false;
@@ -105,6 +112,16 @@ void Engine::report_threads(bool on) {
   }
 }
 
+void Engine::set_options(ThreadId id, ThreadOptions options) {
+  Thread* thread = find(id);
+  if (thread == nullptr) return;
+  thread->control().options = options;
+  // The client cannot name a thread that it does not know.
+  const auto& pending = thread->control().pending;
+  if (!pending || pending->kind != StopKind::kThreadCloned) return;
+  if (Thread* made = find(pending->child)) made->control().options = options;
+}
+
 Result<void> Engine::insert(pid_t pid, BreakpointSpec spec) {
   Process* process = state_.tasks.find(pid);
   if (process == nullptr) return fail(TraceErrc::kNotFound, "insert breakpoint", as_detail(pid));
@@ -116,6 +133,9 @@ Result<void> Engine::insert(pid_t pid, BreakpointSpec spec) {
       return fail(errno_error(ENODEV, "insert debug register"));
     }
     BT_CHECKED(process->insert_debug(spec.address, spec.length, debug_access(spec.kind)));
+    renew_debug_registers(*process, stopper_);
+    process = state_.tasks.find(pid);
+    if (process == nullptr) return fail(TraceErrc::kNotFound, "insert breakpoint", as_detail(pid));
   }
   for (const auto& thread : process->threads()) {
     if (thread->trace()) thread->trace()->source().on_breakpoint(spec.address);
@@ -132,6 +152,7 @@ Result<void> Engine::remove(pid_t pid, const BreakpointSpec& spec) {
     BT_CHECKED(process->breakpoints().remove(spec.address));
   } else {
     BT_CHECKED(process->remove_debug(spec.address, spec.length, debug_access(spec.kind)));
+    renew_debug_registers(*process, stopper_);
   }
   return {};
 }

@@ -154,6 +154,13 @@ class Engine {
   /// Sets ReportedEvents::threads. Switching it off also drops thread events that were not handed
   /// out yet: a client that stops listening lists the threads itself.
   void report_threads(bool on);
+  /// No effect if the thread has ended.
+  void set_options(ThreadId id, ThreadOptions options);
+  /// Returns the threads that ended in all-stop while the client did not run them, and whose ends
+  /// will be reported when it resumes them.
+  [[nodiscard]] std::vector<ThreadId> held_ends() const { return state_.events.held_ends(); }
+  /// Drops these: the client has seen that they are gone.
+  void forget_held_ends() { state_.events.forget_held_ends(); }
   /// `handler` is called first for stops of tasks that the engine does not know or has forgotten;
   /// it returns true if it handled the stop.
   void set_on_stranger(std::function<bool(pid_t, const WaitStatus&)> handler) {

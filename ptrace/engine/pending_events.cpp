@@ -43,10 +43,11 @@ void PendingEvents::note_end(const Process& process, const StopEvent& end) {
 void PendingEvents::note_thread_end(Thread& thread, int exit_code) {
   if (!thread.control().resumed) return;
   resumed_one_ended_ = true;
-  if (!settings_.reported.threads || thread.process().hidden) return;
-  ended_.add(
-      next_order_++,
-      StopEvent{.thread = thread.id(), .kind = StopKind::kThreadExited, .exit_code = exit_code});
+  const bool is_asked_for = thread.control().options.exit;
+  if ((!settings_.reported.threads && !is_asked_for) || thread.process().hidden) return;
+  const StopEvent end{
+      .thread = thread.id(), .kind = StopKind::kThreadExited, .exit_code = exit_code};
+  ended_.add(next_order_++, end, is_asked_for);
 }
 
 /// Returns the thread with the oldest event that may be handed out; null if there is none.
@@ -77,11 +78,20 @@ std::optional<StopEvent> PendingEvents::take() {
   return take_of(*thread);
 }
 
+/// Notes that the client knows the thread or process that the event reports.
+///
 /// The event of a fork also tells that the child is stopped: an order to stop it reports nothing,
 /// because a client that has not come to that event yet would take the child for an unrelated
 /// process.
-void PendingEvents::note_told(pid_t child_pid) {
-  Process* child = tasks_.find(child_pid);
+void PendingEvents::note_told(const StopEvent& birth) {
+  if (birth.kind == StopKind::kThreadCloned) {
+    Thread* thread = tasks_.find(birth.child);
+    if (thread == nullptr) return;
+    thread->control().untold = false;
+    thread->control().stop_known = true;
+    return;
+  }
+  Process* child = tasks_.find(birth.child.pid);
   if (child == nullptr) return;
   child->hidden = false;
   for (const auto& thread : child->threads()) thread->control().stop_known = true;
@@ -94,7 +104,7 @@ StopEvent PendingEvents::take_of(Thread& thread) {
   control.last_stop = event;
   control.resumed = false;
   control.stop_known = true;
-  if (event.child.pid != 0) note_told(event.child.pid);
+  if (event.child.pid != 0) note_told(event);
   return event;
 }
 

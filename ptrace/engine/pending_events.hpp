@@ -28,8 +28,18 @@ class PendingEvents {
   void drop(Thread& thread);
   /// Drops the process's end and those of its threads. Returns true if the client still listed it.
   bool forget(pid_t pid) { return ended_.forget(pid); }
-  /// Drops the ends of threads, which the client does not want to hear of any more.
+  /// Drops the ends of threads without ThreadOptions::exit: the client does not want to hear of
+  /// them any more.
   void forget_thread_ends() { ended_.forget_threads(); }
+  /// Call in all-stop when an event has been taken: the ends of threads wait until the client
+  /// resumes these threads.
+  void hold_thread_ends() { ended_.hold_threads(); }
+  /// The client has resumed the thread, whose end may wait.
+  void release_thread_end(ThreadId id) { ended_.release(id); }
+  /// Drops the ends that wait: the client has seen that these threads are gone.
+  void forget_held_ends() { ended_.forget_held(); }
+  /// Returns the threads whose ends wait.
+  [[nodiscard]] std::vector<ThreadId> held_ends() const { return ended_.held(); }
 
   /// The process has ended.
   void note_end(const Process& process, const StopEvent& end);
@@ -55,7 +65,7 @@ class PendingEvents {
 
  private:
   Thread* oldest();
-  void note_told(pid_t child_pid);
+  void note_told(const StopEvent& birth);
   StopEvent take_of(Thread& thread);
 
   const TaskTable& tasks_;

@@ -218,6 +218,7 @@ void ThreadRunner::resume(std::span<const std::pair<ThreadId, ResumeAction>> ord
   };
   std::vector<Started> started;
   for (const auto& [id, action] : orders) {
+    events_.release_thread_end(id);
     Thread* thread = tasks_.find(id);
     if (thread == nullptr) continue;  // it has ended, which is reported
     const bool before = thread->control().resumed;

@@ -25,7 +25,10 @@ enum class StopKind : std::uint8_t {
   kSyscallEntry,  ///< `syscall` is the number.
   kSyscallReturn,
   kThreadCreated,  ///< Reported only if thread events are requested.
-  kThreadExited,   ///< Reported only if thread events are requested; `exit_code`.
+  kThreadExited,   ///< Reported only if thread events are requested, or for threads with
+                   ///< ThreadOptions::exit; `exit_code`.
+  kThreadCloned,   ///< Reported only for threads with ThreadOptions::clones. `child` is the new
+                   ///< thread, stopped before its first instruction.
   kStopped,        ///< Stopped on request; nothing happened to the thread.
   kExiting,  ///< Reported only if requested: about to end, everything still readable; `signal`, or
              ///< if that is 0 `exit_code`.

@@ -19,6 +19,7 @@
 #include "ptrace/tracee/resume_action.hpp"
 #include "ptrace/tracee/stop_event.hpp"
 #include "ptrace/tracee/thread_id.hpp"
+#include "ptrace/tracee/thread_options.hpp"
 #include "ptrace/tracee/trap_flag.hpp"
 
 namespace backtrail::tracee {
@@ -51,6 +52,9 @@ struct ThreadControl {
   bool client_stop = false;    ///< The client asked it to stop (kStop, Ctrl-C): report that stop.
   int client_stop_signal = 0;  ///< Signal to report it as (SIGINT for Ctrl-C); 0 = kStopped.
   bool interrupt_pending = false;   ///< PTRACE_INTERRUPT was sent; its stop has not been seen yet.
+  ThreadOptions options{};          ///< Events that the client wants of it.
+  bool told_by_maker = false;       ///< New; an event of the thread that made it reports it.
+  bool untold = false;              ///< New; that event has not been handed to the client.
   bool starting = false;            ///< New; its first stop has not been seen yet.
   std::uint64_t held_at_birth = 0;  ///< Signals to unblock at its first stop.
   bool vfork_parent = false;  ///< Sleeps in the kernel until its vfork child has exec'd or ended.

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "server/handlers/handlers.hpp"
+#include "server/handlers/thread_option_bits.hpp"
 #include "server/session/packet_text.hpp"
 
 namespace backtrail::server::handlers {
@@ -36,6 +37,7 @@ ClientFeatures parse_client_features(std::string_view list) {
     if (item == "vfork-events+") client.vfork_events = true;
     if (item == "exec-events+") client.exec_events = true;
     if (item == "no-resumed+") client.no_resumed = true;
+    if (item == "QThreadOptions+") client.thread_options = true;
     if (item == "error-message+") client.error_message = true;
     if (names_x86_registers(item)) client.x86_registers = true;
   }
@@ -43,7 +45,7 @@ ClientFeatures parse_client_features(std::string_view list) {
 }
 
 /// Returns the target's features in gdbserver's order.
-std::string offered_features(Target& target) {
+std::string offered_features(Target& target, const ClientFeatures& client) {
   std::string out = fmt::format("PacketSize={:x}", Session::kPacketSize - 1);
   const auto offer = [&out](std::string_view features) {
     out += ';';
@@ -81,6 +83,7 @@ std::string offered_features(Target& target) {
   if (target.breakpoint_control() != nullptr) offer("swbreak+;hwbreak+");
   offer("qXfer:exec-file:read+");
   if (runs) offer("vContSupported+;QThreadEvents+;no-resumed+");
+  if (runs && client.thread_options) offer(fmt::format("QThreadOptions={:x}", kAllThreadOptions));
   offer("binary-upload+");
   return out;
 }
@@ -91,9 +94,14 @@ Reply supported(SessionContext& context, std::string_view arguments) {
   if (RunControl* run = context.target.run_control()) {
     run->set_reported_events(context.client.fork_events, context.client.vfork_events,
                              context.client.exec_events);
+    for (const pid_t pid : context.target.processes()) {  // another client's
+      for (const ThreadId thread : context.target.thread_ids(pid)) {
+        run->set_thread_options(thread, {});
+      }
+    }
   }
   context.files.set_file_system(0);
-  return Reply::text(offered_features(context.target));
+  return Reply::text(offered_features(context.target, context.client));
 }
 
 Reply start_no_ack_mode(SessionContext& context, std::string_view /*arguments*/) {

@@ -26,7 +26,7 @@ std::span<const PacketEntry> process_packets();  ///< vAttach, vKill, D, k.
 std::span<const PacketEntry>
 launch_packets();  ///< vRun, R, QEnvironment*, QSetWorkingDir, QStartupWithShell.
 std::span<const PacketEntry>
-setting_packets();  ///< QNonStop, QPassSignals, QCatchSyscalls, QThreadEvents.
+setting_packets();  ///< QNonStop, QPassSignals, QCatchSyscalls, QThreadEvents, QThreadOptions.
 std::span<const PacketEntry> symbol_packets();   ///< qSymbol, qGetTLSAddr, qShlibInfoAddr.
 std::span<const PacketEntry> monitor_packets();  ///< qRcmd.
 std::span<const PacketEntry> btrace_packets();   ///< Qbtrace, Qbtrace-conf.

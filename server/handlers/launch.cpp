@@ -2,6 +2,7 @@
 // vRun, R, QEnvironment*, QSetWorkingDir, QStartupWithShell, QDisableRandomization: start programs
 // and set their environment.
 
+#include <glob.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -158,10 +159,25 @@ Reply environment_unset(SessionContext& context, std::string_view arguments) {
   return Reply::ok();
 }
 
+/// Replaces "~" or "~USER" at the beginning by that home directory, which gdb leaves to the server.
+/// Returns other paths as they are.
+std::string expand_tilde(const std::string& path) {
+  if (!path.starts_with('~')) return path;
+  const std::size_t end = std::min(path.find('/'), path.size());
+  glob_t homes{};
+  std::string expanded = path;
+  if (::glob(path.substr(0, end).c_str(), GLOB_TILDE_CHECK, nullptr, &homes) == 0 &&
+      homes.gl_pathc == 1) {
+    expanded = homes.gl_pathv[0] + path.substr(end);
+  }
+  ::globfree(&homes);
+  return expanded;
+}
+
 Reply working_directory(SessionContext& context, std::string_view arguments) {
   const auto path = decode_word(arguments);
   if (!path) return Reply::error();
-  context.state.launch.working_directory = *path;
+  context.state.launch.working_directory = expand_tilde(*path);
   return Reply::ok();
 }
 

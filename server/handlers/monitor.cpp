@@ -11,6 +11,7 @@
 #include "arch/base/log.hpp"
 #include "server/handlers/handlers.hpp"
 #include "server/handlers/monitor_bts.hpp"
+#include "server/handlers/monitor_debug.hpp"
 #include "server/rsp/hex.hpp"
 #include "server/session/packet_text.hpp"
 
@@ -19,8 +20,10 @@ namespace {
 
 constexpr std::string_view kHelp =
     "The following monitor commands are supported:\n"
-    "  set debug <0|1>\n"
+    "  set debug <on|off|1|0>\n"
     "    Enable general debugging messages\n"
+    "  set debug COMPONENT <on|off|1|0>\n"
+    "    Enable debugging messages of one of: all, threads, remote, event-loop\n"
     "  set debug-hw-points <0|1>\n"
     "    Enable h/w breakpoint/watchpoint debugging messages\n"
     "  set remote-debug <0|1>\n"
@@ -69,8 +72,6 @@ struct DebugSwitch {
 };
 
 constexpr std::array kSwitches = {
-    DebugSwitch{"debug", "Debug", "ptrace:debug,decoder:debug,arch:debug",
-                "ptrace:warn,decoder:warn,arch:warn"},
     DebugSwitch{"debug-hw-points", "H/W point debugging", "ptrace:debug", "ptrace:warn"},
     DebugSwitch{"remote-debug", "Protocol debug", "rsp:debug", "rsp:warn"},
     DebugSwitch{"event-loop-debug", "Event loop debug", "server:debug", "server:warn"},
@@ -113,6 +114,15 @@ enum class Outcome : std::uint8_t { kDone, kFailed, kUnknown };
 
 Outcome outcome_of(bool done) {
   return done ? Outcome::kDone : Outcome::kFailed;
+}
+
+/// Answers a client that knows error texts, so gdb 16 and later, as gdbserver 16 does.
+Outcome run_set_debug(SessionContext& context, std::span<const std::string_view> words) {
+  const DebugAnswer answer =
+      set_debug(words, context.client.error_message ? DebugWording::kGdbserver16
+                                                    : DebugWording::kGdbserver13);
+  print(context, answer.text);
+  return outcome_of(answer.done);
 }
 
 Outcome run_set(SessionContext& context, std::string_view name, std::string_view value) {
@@ -204,6 +214,9 @@ Outcome run_command(SessionContext& context, std::string_view line) {
     BranchTracing* tracing = context.target.branch_tracing();
     print(context, (tracing != nullptr ? tracing->describe() : "No branch tracing.") + "\n");
     return Outcome::kDone;
+  }
+  if (words.size() > 2 && words[0] == "set" && words[1] == "debug") {
+    return run_set_debug(context, std::span{words}.subspan(2));
   }
   if ((words.size() == 2 || words.size() == 3) && words[0] == "set") {
     return run_set(context, words[1], words.size() == 3 ? words[2] : std::string_view{});

@@ -45,6 +45,12 @@ Reply resume(SessionContext& context, const std::vector<VContAction>& actions) {
       if (applies(context, *run, thread, *action)) orders.push_back({thread, *action});
     }
   }
+  for (const ThreadId thread : run->untold_thread_ends()) {
+    const ResumeAction* action = action_for(actions, thread);
+    if (action == nullptr) continue;
+    anybody = true;
+    orders.push_back({thread, *action});
+  }
   // In non-stop a thread may end just before it is named, and its end is on its way to the client,
   // which takes an error for a lost target.
   if (!anybody && !context.state.non_stop) return Reply::error();

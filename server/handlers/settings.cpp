@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// QNonStop, QPassSignals, QProgramSignals, QCatchSyscalls, QThreadEvents: which events to report
-// and which to pass to the program without a report.
+// QNonStop, QPassSignals, QProgramSignals, QCatchSyscalls, QThreadEvents, QThreadOptions: which
+// events to report and which to pass to the program without a report.
 
 #include <array>
 #include <optional>
 #include <set>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "server/handlers/handlers.hpp"
+#include "server/handlers/thread_option_bits.hpp"
 #include "server/rsp/gdb_signals.hpp"
+#include "server/session/events.hpp"
+#include "server/session/thread_pattern.hpp"
 
 namespace backtrail::server::handlers {
 namespace {
@@ -95,7 +100,46 @@ Reply thread_events(SessionContext& context, std::string_view arguments) {
   return Reply::ok();
 }
 
+/// Takes ";OPTIONS" or ";OPTIONS:THREADS", with no threads named for all.
+std::optional<std::pair<tracee::ThreadOptions, ThreadPattern>> take_thread_options(
+    PacketText& text) {
+  if (!text.take(';')) return std::nullopt;
+  const auto bits = text.take_hex();
+  if (!bits || (*bits & ~std::uint64_t{kAllThreadOptions}) != 0) return std::nullopt;
+  const tracee::ThreadOptions options{.clones = (*bits & kThreadOptionClone) != 0,
+                                      .exit = (*bits & kThreadOptionExit) != 0};
+  if (!text.take(':')) return std::pair{options, ThreadPattern{}};
+  const auto threads = take_thread_pattern(text);
+  if (!threads) return std::nullopt;
+  return std::pair{options, *threads};
+}
+
+/// Sets the options of each thread to the last ones in the packet that match it. Threads that match
+/// none keep theirs, and so do threads that the client does not know: they have those of the thread
+/// that made them.
+Reply thread_options(SessionContext& context, std::string_view arguments) {
+  RunControl* run = context.target.run_control();
+  if (run == nullptr) return Reply::unknown();
+  std::vector<std::pair<tracee::ThreadOptions, ThreadPattern>> choices;
+  for (PacketText text{arguments}; !text.at_end();) {
+    const auto choice = take_thread_options(text);
+    if (!choice || (!text.at_end() && !text.next_is(';'))) return Reply::error();
+    choices.push_back(*choice);
+  }
+  if (choices.empty()) return Reply::error();
+  for (const pid_t pid : context.target.processes()) {
+    for (const ThreadId thread : context.target.thread_ids(pid)) {
+      if (is_unannounced_child(context, thread)) continue;
+      for (const auto& [options, threads] : choices) {
+        if (threads.matches(thread)) run->set_thread_options(thread, options);
+      }
+    }
+  }
+  return Reply::ok();
+}
+
 constexpr std::array kSettingsPackets = {
+    PacketEntry{"QThreadOptions", PacketMatch::kPrefix, thread_options},
     PacketEntry{"QNonStop:", PacketMatch::kPrefix, non_stop},
     PacketEntry{"QPassSignals:", PacketMatch::kPrefix, pass_signals},
     PacketEntry{"QProgramSignals:", PacketMatch::kPrefix, program_signals},

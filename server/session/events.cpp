@@ -201,6 +201,11 @@ bool forward_events(Target& target) {
                              {.signal = event->kind == StopKind::kSignal ? event->signal : 0}};
     // The thread may have ended meanwhile; that event comes by itself.
     static_cast<void>(run->resume({&order, 1}));
+    if (event->kind != StopKind::kThreadCloned) continue;
+    run->set_thread_options(event->thread, {});
+    run->set_thread_options(event->child, {});
+    const ThreadResume first{event->child, {}};
+    static_cast<void>(run->resume({&first, 1}));
   }
   return true;
 }

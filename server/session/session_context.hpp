@@ -29,8 +29,9 @@ struct ClientFeatures {
   bool vfork_events = false;
   bool exec_events = false;
   bool no_resumed = false;
-  bool x86_registers = false;  ///< The client reads descriptions of x86 registers.
-  bool error_message = false;  ///< The client shows the text of "E.text" for every packet.
+  bool x86_registers = false;   ///< The client reads descriptions of x86 registers.
+  bool thread_options = false;  ///< The client knows QThreadOptions.
+  bool error_message = false;   ///< The client shows the text of "E.text" for every packet.
 };
 
 /// A qSymbol conversation in progress.

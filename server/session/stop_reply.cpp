@@ -49,6 +49,8 @@ std::string event_field(const SessionContext& context, const StopEvent& event) {
       return fmt::format("syscall_entry:{:x};", wire_number(event.syscall));
     case StopKind::kSyscallReturn:
       return fmt::format("syscall_return:{:x};", wire_number(event.syscall));
+    case StopKind::kThreadCloned:
+      return fmt::format("clone:{};", context.format(event.child));
     case StopKind::kThreadCreated:
       return "create:;";
     case StopKind::kWatchpoint:

@@ -125,6 +125,13 @@ class LiveTarget final : public Target,
     return {};
   }
   void set_thread_events(bool on) override { engine_.report_threads(on); }
+  void set_thread_options(ThreadId thread, tracee::ThreadOptions options) override {
+    engine_.set_options(thread, options);
+  }
+  [[nodiscard]] std::vector<ThreadId> untold_thread_ends() const override {
+    return engine_.held_ends();
+  }
+  void forget_untold_thread_ends() override { engine_.forget_held_ends(); }
   void set_reported_events(bool fork, bool vfork, bool exec) override {
     tracee::ReportedEvents reported = engine_.reported();
     reported.fork = fork;
@@ -333,7 +340,7 @@ std::vector<ThreadId> LiveTarget::thread_ids(pid_t pid) const {
   for (const auto& thread : process->threads()) {
     // A thread being created counts: if gdb saw every thread stopped, it would remove its
     // breakpoints.
-    if (!thread->control().zombie) ids.push_back(thread->id());
+    if (!thread->control().zombie && !thread->control().untold) ids.push_back(thread->id());
   }
   return ids;
 }

@@ -30,6 +30,7 @@
 #include "ptrace/tracee/resume_action.hpp"
 #include "ptrace/tracee/stop_event.hpp"
 #include "ptrace/tracee/thread_id.hpp"
+#include "ptrace/tracee/thread_options.hpp"
 #include "server/target/past_control.hpp"
 
 namespace backtrail::server {
@@ -114,6 +115,13 @@ class RunControl {
   virtual Result<void> set_catch_syscalls(pid_t pid,
                                           std::optional<std::set<std::int64_t>> numbers) = 0;
   virtual void set_thread_events(bool on) = 0;
+  /// Chooses events of one thread and of those that it will make.
+  virtual void set_thread_options(ThreadId /*thread*/, tracee::ThreadOptions /*options*/) {}
+  /// Returns the threads that ended in all-stop when another event stopped the program, and whose
+  /// ends will be events when the client resumes them.
+  [[nodiscard]] virtual std::vector<ThreadId> untold_thread_ends() const { return {}; }
+  /// The client has read the list of threads, from which it knows these ends.
+  virtual void forget_untold_thread_ends() {}
   /// Sets which of fork, vfork and exec the client understands. The others are handled without a
   /// report; a forked child is then detached from, without breakpoints.
   virtual void set_reported_events(bool fork, bool vfork, bool exec) = 0;

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <csignal>
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,12 @@ bool come_true(const std::function<bool()>& done) {
     ::poll(nullptr, 0, 1);
   }
   return false;
+}
+
+std::string name_of_source(const ::testing::TestParamInfo<SourceKind>& test) {
+  return test.param == SourceKind::kAuto   ? "Plain"
+         : test.param == SourceKind::kStep ? "Step"
+                                           : "Cache";
 }
 
 class EngineBirths : public ::testing::TestWithParam<SourceKind> {
@@ -274,17 +281,117 @@ TEST_P(EngineOrphans, AreKilledWithTheirMaker) {
   }));
 }
 
+// Thread options of QThreadOptions.
+class EngineThreadOptions : public EngineBirths {
+ protected:
+  /// Launches a program of four threads that reports all clones and ends of threads.
+  pid_t launch_threads() {
+    const pid_t pid = driver.launch("threads_no_pie");
+    if (GetParam() != SourceKind::kAuto) {
+      EXPECT_TRUE(driver.engine.enable_trace({pid, pid}, {.format = TraceFormat::kBts}));
+    }
+    driver.engine.set_options({pid, pid}, {.clones = true, .exit = true});
+    return pid;
+  }
+};
+
+TEST_P(EngineThreadOptions, ANewThreadWaitsForTheClient) {
+  const pid_t pid = launch_threads();
+  const ThreadId maker{pid, pid};
+  const auto event = driver.run();
+  ASSERT_TRUE(event);
+  ASSERT_EQ(event->kind, StopKind::kThreadCloned);
+  EXPECT_EQ(event->thread, maker);
+  Thread* made = driver.engine.find(event->child);
+  ASSERT_NE(made, nullptr);
+  EXPECT_TRUE(made->stopped());
+  EXPECT_FALSE(made->control().untold);
+  EXPECT_EQ(made->control().options, (ThreadOptions{.clones = true, .exit = true}));
+  const auto pc = made->pc();
+  ASSERT_TRUE(pc);
+  for (int i = 0; i < 3; ++i) {
+    driver.resume(maker, {.kind = ResumeKind::kStep});
+    const auto step = driver.await();
+    ASSERT_TRUE(step);
+    ASSERT_EQ(step->kind, StopKind::kStep);
+  }
+  EXPECT_EQ(made->pc().value_or(TraceeAddr{}), *pc);
+  driver.resume(event->child, {.kind = ResumeKind::kStep});
+  const auto first = driver.await();
+  ASSERT_TRUE(first);
+  EXPECT_EQ(first->kind, StopKind::kStep);
+  EXPECT_EQ(first->thread, event->child);
+}
+
+TEST_P(EngineThreadOptions, InNonStopOnlyTheMakerStops) {
+  driver.engine.set_non_stop(true);
+  const pid_t pid = launch_threads();
+  std::set<ThreadId> made;
+  std::set<ThreadId> ended;
+  auto event = driver.run();
+  while (event && event->kind != StopKind::kProcessExited) {
+    if (event->kind == StopKind::kThreadCloned) {
+      EXPECT_TRUE(made.insert(event->child).second);
+      EXPECT_FALSE(driver.engine.is_running(event->child));
+      EXPECT_TRUE(driver.engine.find(event->child)->registers()) << "it is stopped";
+      driver.resume(event->child, {});
+      driver.resume(event->thread, {});
+    } else {
+      ASSERT_EQ(event->kind, StopKind::kThreadExited);
+      EXPECT_TRUE(ended.insert(event->thread).second);
+    }
+    event = driver.await();
+  }
+  ASSERT_TRUE(event);
+  EXPECT_EQ(event->thread.pid, pid);
+  EXPECT_EQ(made.size(), 4U);
+  EXPECT_EQ(ended, made);
+}
+
+// pthread_join() returns before the kernel reports the end of the thread.
+TEST_P(EngineThreadOptions, EndsAreNotReportedWhileAnotherThreadIsStepped) {
+  const pid_t pid = launch_threads();
+  const ThreadId maker{pid, pid};
+  const BreakpointSpec after_joins = software(symbol_of("threads_no_pie", "everyone_left"));
+  ASSERT_TRUE(driver.engine.insert(pid, after_joins));
+  std::size_t ends = 0;
+  auto event = driver.run();
+  for (; event && event->kind != StopKind::kSoftwareBreakpoint; event = driver.run()) {
+    if (event->kind == StopKind::kThreadExited) ++ends;
+  }
+  ASSERT_TRUE(event);
+  EXPECT_EQ(event->thread, maker);
+  EXPECT_EQ(ends + driver.engine.held_ends().size(), 4U);
+  ASSERT_TRUE(driver.engine.remove(pid, after_joins));
+  driver.resume(maker, {.kind = ResumeKind::kStep});
+  event = driver.await();
+  ASSERT_TRUE(event);
+  EXPECT_EQ(event->kind, StopKind::kStep);
+  const auto held = driver.engine.held_ends();
+  if (!held.empty()) {
+    driver.resume(held.front(), {});
+    event = driver.await();
+    ASSERT_TRUE(event);
+    EXPECT_EQ(event->kind, StopKind::kThreadExited);
+    EXPECT_EQ(event->thread, held.front());
+  }
+  driver.engine.forget_held_ends();
+  event = driver.run();
+  ASSERT_TRUE(event);
+  EXPECT_EQ(event->kind, StopKind::kProcessExited);
+}
+
 // Only threads without a recorder run into a fork by themselves.
 INSTANTIATE_TEST_SUITE_P(Sources, EngineOrphans, ::testing::Values(SourceKind::kAuto),
                          [](const auto&) { return "Plain"; });
 INSTANTIATE_TEST_SUITE_P(Sources, EngineBirths,
                          ::testing::Values(SourceKind::kAuto, SourceKind::kStep,
                                            SourceKind::kCache),
-                         [](const auto& test) {
-                           return test.param == SourceKind::kAuto   ? "Plain"
-                                  : test.param == SourceKind::kStep ? "Step"
-                                                                    : "Cache";
-                         });
+                         name_of_source);
+INSTANTIATE_TEST_SUITE_P(Sources, EngineThreadOptions,
+                         ::testing::Values(SourceKind::kAuto, SourceKind::kStep,
+                                           SourceKind::kCache),
+                         name_of_source);
 
 }  // namespace
 }  // namespace backtrail::tracee

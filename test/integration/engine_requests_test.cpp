@@ -2,6 +2,7 @@
 // Requests of the client that meet ends, births and other programs.
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -17,7 +18,9 @@
 
 #include <gtest/gtest.h>
 
+#include "elf_symbols.hpp"
 #include "engine_driver.hpp"
+#include "ptrace/os/debug_register_check.hpp"
 #include "ptrace/os/procfs.hpp"
 #include "ptrace/os/unique_fd.hpp"
 #include "test/support/effort.hpp"
@@ -314,6 +317,27 @@ TEST(EngineForks, AForkWhoseChildIsDeadIsNotTold) {
     EXPECT_EQ(event->kind, StopKind::kProcessExited);
     EXPECT_EQ(event->exit_code, 100 + SIGKILL);
   }
+}
+
+// gdb inserts them in programs that run when it works in non-stop mode inside.
+TEST(EngineRequests, AWatchpointCatchesAProgramThatRuns) {
+  if (!debug_registers_trap()) GTEST_SKIP() << kNoDebugTraps;
+  EngineDriver driver;
+  const pid_t pid = driver.launch("spin_no_pie", {"1"});
+  driver.engine.set_non_stop(true);
+  driver.resume_all();
+  // Both threads wait when they have set this.
+  const TraceeAddr turns = symbol_of("spin_no_pie", "turns");
+  std::array<std::uint8_t, 8> bytes{};
+  ASSERT_TRUE(pump_until(driver.engine, [&] {
+    return driver.engine.find(pid)->read_memory(turns, bytes) == bytes.size() && bytes[0] > 3;
+  }));
+  const BreakpointSpec written{.kind = BreakpointKind::kWrite, .address = turns, .length = 8};
+  ASSERT_TRUE(driver.engine.insert(pid, written));
+  const auto event = driver.await();
+  ASSERT_TRUE(event);
+  EXPECT_EQ(event->kind, StopKind::kWatchpoint);
+  EXPECT_EQ(event->address, turns);
 }
 
 }  // namespace

@@ -86,6 +86,8 @@ class FakeTarget : public server::Target,
   std::set<int> programmed_signals;
   std::map<pid_t, std::optional<std::set<std::int64_t>>> caught_syscalls;
   std::optional<bool> thread_events;
+  std::map<ThreadId, tracee::ThreadOptions> thread_options;
+  std::vector<ThreadId> untold_ends;  ///< Threads.
   struct ReportedEvents {
     bool fork = false;
     bool vfork = false;
@@ -176,6 +178,11 @@ class FakeTarget : public server::Target,
   Result<void> set_catch_syscalls(pid_t pid,
                                   std::optional<std::set<std::int64_t>> numbers) override;
   void set_thread_events(bool on) override { thread_events = on; }
+  void set_thread_options(ThreadId thread, tracee::ThreadOptions options) override {
+    thread_options[thread] = options;
+  }
+  [[nodiscard]] std::vector<ThreadId> untold_thread_ends() const override { return untold_ends; }
+  void forget_untold_thread_ends() override { untold_ends.clear(); }
   void set_reported_events(bool fork, bool vfork, bool exec) override;
 
   // BreakpointControl

@@ -40,6 +40,7 @@ void exit_all(void) {
 
 void everyone_started(void) {}
 void everyone_worked(void) {}
+void everyone_left(void) {}
 
 int main(void) {
   pthread_t ids[kThreads];
@@ -53,6 +54,7 @@ int main(void) {
   everyone_worked();
   pthread_barrier_wait(&over);
   for (int i = 0; i < kThreads; ++i) pthread_join(ids[i], NULL);
+  everyone_left();
   for (int i = 0; i < kThreads; ++i) printf("%ld ", results[i]);
   puts("joined");
   fflush(stdout);

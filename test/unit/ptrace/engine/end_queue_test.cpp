@@ -60,5 +60,32 @@ TEST(EndQueue, ForgetsThreads) {
   EXPECT_TRUE(ends.empty());
 }
 
+TEST(EndQueue, KeepsThreadsThatAreAskedFor) {
+  EndQueue ends;
+  ends.add(1, end_of_thread(10, 11));
+  ends.add(2, end_of_thread(10, 12), true);
+  ends.forget_threads();
+  EXPECT_EQ(ends.take().thread.tid, 12);
+  EXPECT_TRUE(ends.empty());
+}
+
+TEST(EndQueue, HoldsThreadsUntilReleased) {
+  EndQueue ends;
+  ends.add(1, end_of_thread(10, 11));
+  ends.add(2, end_of_thread(10, 12));
+  ends.add(3, end_of_process(20));
+  ends.hold_threads();
+  EXPECT_EQ(ends.held(), (std::vector<ThreadId>{{10, 11}, {10, 12}}));
+  ends.add(4, end_of_thread(10, 13));
+  EXPECT_EQ(ends.oldest(), 3U);
+  EXPECT_EQ(ends.take().thread.pid, 20);
+  ends.release({10, 12});
+  EXPECT_EQ(ends.take().thread.tid, 12);
+  EXPECT_EQ(ends.take().thread.tid, 13);
+  EXPECT_TRUE(ends.empty());
+  ends.forget_held();
+  EXPECT_TRUE(ends.held().empty());
+}
+
 }  // namespace
 }  // namespace backtrail::tracee

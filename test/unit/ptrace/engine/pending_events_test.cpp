@@ -49,6 +49,24 @@ TEST_F(PendingEventsTest, AreKnownToTheClientOnceTaken) {
   EXPECT_EQ(control.last_stop.signal, SIGUSR1);
 }
 
+TEST_F(PendingEventsTest, OfClonesMakeTheNewThreadKnown) {
+  other_.control().untold = true;
+  events_.put(one_, {.kind = StopKind::kThreadCloned, .child = other_.id()});
+  EXPECT_EQ(take(), 100_id);
+  EXPECT_FALSE(other_.control().untold);
+  EXPECT_TRUE(other_.control().stop_known);
+  EXPECT_FALSE(one_.control().untold);
+}
+
+TEST_F(PendingEventsTest, OfThreadsThatEndComeWhenAskedFor) {
+  events_.note_thread_end(other_, 0);
+  EXPECT_FALSE(events_.any());
+  other_.control().options.exit = true;
+  events_.note_thread_end(other_, 3);
+  events_.forget_thread_ends();
+  EXPECT_EQ(take(), 101_id);
+}
+
 TEST_F(PendingEventsTest, OfForksTellThatTheChildIsStopped) {
   Process& child = tasks_.add_process(200_id);
   Thread& thread = tasks_.add_stopped(child, 200_id);

@@ -41,6 +41,11 @@ TEST_F(FeaturesTest, OffersWhatTheTargetCanDo) {
   }
 }
 
+TEST_F(FeaturesTest, OffersThreadOptionsToClientsThatKnowThem) {
+  EXPECT_THAT(ask("qSupported:QThreadOptions+") + ";", HasSubstr(";QThreadOptions=3;"));
+  EXPECT_THAT(ask("qSupported:QThreadEvents+"), Not(HasSubstr("QThreadOptions")));
+}
+
 TEST_F(FeaturesTest, NeverOffersTracepoints) {
   const std::string offered = ask("qSupported:qRelocInsn+");
   for (const char* feature : {"Tracepoints", "QTBuffer", "tracenz", "statictrace", "QAgent"}) {

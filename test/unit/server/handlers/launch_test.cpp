@@ -109,6 +109,19 @@ TEST_F(LaunchTest, ChangesTheEnvironment) {
   }
 }
 
+TEST_F(LaunchTest, FindsHomeDirectories) {
+  ASSERT_EQ(::setenv("HOME", "/tmp", 1), 0);
+  const std::pair<const char*, const char*> cases[] = {
+      {"~/sub", "/tmp/sub"},  {"~", "/tmp"},
+      {"~root/x", "/root/x"}, {"~no such user/x", "~no such user/x"},
+      {"/x/~", "/x/~"},
+  };
+  for (const auto& [sent, directory] : cases) {
+    EXPECT_EQ(ask("QSetWorkingDir:" + hex(sent)), "OK");
+    EXPECT_EQ(state.launch.working_directory, directory) << sent;
+  }
+}
+
 TEST_F(LaunchTest, ChangesHowProgramsStart) {
   EXPECT_EQ(ask("QSetWorkingDir:" + hex("/tmp")), "OK");
   EXPECT_EQ(state.launch.working_directory, "/tmp");

@@ -31,15 +31,15 @@ TEST_F(MonitorTest, Helps) {
   EXPECT_EQ(reply, "OK");
   EXPECT_THAT(help, StartsWith("The following monitor commands are supported:\n"));
   for (const char* command :
-       {"set debug <0|1>", "set remote-debug", "set debug-format", "set libthread-db-search-path",
-        "source", "history [on|off]", "stats", "exit"}) {
+       {"set debug <on|off|1|0>", "set debug COMPONENT", "set remote-debug", "set debug-format",
+        "set libthread-db-search-path", "source", "history [on|off]", "stats", "exit"}) {
     EXPECT_THAT(help, HasSubstr(command));
   }
 }
 
 TEST_F(MonitorTest, RefusesOtherCommands) {
-  for (const char* bad : {"bogus", "", "help x", "set", "set debug 2", "set debug", "set x y z",
-                          "history maybe", "history on off"}) {
+  for (const char* bad : {"bogus", "", "help x", "set", "set debug", "set remote-debug 2",
+                          "set x y z", "history maybe", "history on off"}) {
     EXPECT_THAT(monitor(bad), StartsWith("Unknown monitor command.\n\nThe following")) << bad;
     EXPECT_EQ(reply, "E01") << bad;
   }
@@ -62,6 +62,47 @@ TEST_F(MonitorTest, SwitchesDebugging) {
   EXPECT_EQ(monitor("set debug-hw-points 0"), "H/W point debugging output disabled.\n");
   EXPECT_EQ(monitor("set event-loop-debug 0"), "Event loop debug output disabled.\n");
   EXPECT_EQ(reply, "OK");
+}
+
+TEST_F(MonitorTest, SwitchesDebuggingOfComponents) {
+  EXPECT_EQ(monitor("set debug remote 1"), "Debug output for 'remote' enabled.\n");
+  EXPECT_EQ(reply, "OK");
+  EXPECT_TRUE(log::rsp().writes(log::Level::kDebug));
+  EXPECT_FALSE(log::ptrace().writes(log::Level::kDebug));
+  EXPECT_EQ(monitor("set debug remote off"), "Debug output for 'remote' disabled.\n");
+  EXPECT_FALSE(log::rsp().writes(log::Level::kDebug));
+  EXPECT_EQ(monitor("set debug threads on"), "Debug output for 'threads' enabled.\n");
+  EXPECT_TRUE(log::ptrace().writes(log::Level::kDebug));
+  EXPECT_EQ(monitor("set debug event-loop on"), "Debug output for 'event-loop' enabled.\n");
+  EXPECT_TRUE(log::server().writes(log::Level::kDebug));
+  EXPECT_EQ(monitor("set debug all 0"), "Debug output for 'all' disabled.\n");
+  EXPECT_FALSE(log::server().writes(log::Level::kDebug));
+  EXPECT_FALSE(log::ptrace().writes(log::Level::kDebug));
+}
+
+TEST_F(MonitorTest, SaysWhatIsWrongWithDebugging) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"set debug 2", "Missing value for 'set debug 2' command.\n"},
+      {"set debug threads", "Missing value for 'set debug threads' command.\n"},
+      {"set debug on x", "Junk 'x' found at end of 'set debug on' command.\n"},
+      {"set debug all on x", "Junk 'x' found at end of 'set debug all on' command.\n"},
+      {"set debug all yeah", "Invalid value 'yeah' for 'set debug all'.\n"},
+      {"set debug yeah 1", "Error: unknown debug option 'yeah'\n"},
+  };
+  for (const auto& [command, answer] : cases) {
+    EXPECT_THAT(monitor(command), StartsWith(answer + std::string{"The following monitor"}));
+    EXPECT_EQ(reply, "E01") << command;
+  }
+}
+
+TEST_F(MonitorTest, AnswersNewerClientsAsNewerGdbserver) {
+  ask("qSupported:error-message+");
+  EXPECT_EQ(monitor("set debug on"), "General debug output enabled.\n");
+  EXPECT_TRUE(log::ptrace().writes(log::Level::kDebug));
+  monitor("set remote-debug 1");
+  EXPECT_EQ(monitor("set debug 0"), "All debug output disabled.\n");
+  EXPECT_FALSE(log::ptrace().writes(log::Level::kDebug));
+  EXPECT_FALSE(log::rsp().writes(log::Level::kDebug));
 }
 
 TEST_F(MonitorTest, AcceptsDebugFormats) {

@@ -161,6 +161,28 @@ TEST_F(ResumeTest, SendsNoStopThatNobodyAskedFor) {
   EXPECT_THAT(ask("vCont;c"), StartsWith("T05"));
 }
 
+TEST_F(ResumeTest, ResumesThreadsWhoseEndsTheClientDoesNotKnow) {
+  const ThreadId ended{1, 9};
+  target.untold_ends = {ended};
+  EXPECT_EQ(ask("vCont;s:p1.1"), "(none)");
+  ASSERT_EQ(target.resumes.back().size(), 1U);
+  EXPECT_EQ(target.resumes.back()[0].thread, first);
+  after(stop(first, StopKind::kStep));
+  EXPECT_EQ(ask("vCont;s:p1.9"), "(none)");
+  ASSERT_EQ(target.resumes.back().size(), 1U);
+  EXPECT_EQ(target.resumes.back()[0].thread, ended);
+  after(stop(ended, StopKind::kThreadExited));
+  ask("qfThreadInfo");
+  EXPECT_EQ(ask("vCont;s:p1.9"), "E01") << "the client knows that it is gone";
+}
+
+TEST_F(ResumeTest, NamesTheNewThread) {
+  ask("vCont;c");
+  StopEvent clone = stop(first, StopKind::kThreadCloned);
+  clone.child = second;
+  EXPECT_THAT(after(clone), StartsWith("T05clone:p1.2;"));
+}
+
 TEST_F(ResumeTest, RefusesWhatFitsNoThread) {
   for (const char* bad :
        {"vCont;c:p9.9", "vCont;s:p1.9", "vCont;q", "vCont;", "vCont;t", "vCont;c:p1.1;q"}) {

@@ -60,6 +60,39 @@ TEST_F(SettingsTest, SwitchesThreadEvents) {
   EXPECT_EQ(ask("QThreadEvents:2"), "E.Unknown thread-events mode requested: 2");
 }
 
+TEST_F(SettingsTest, SetsThreadOptions) {
+  const tracee::ThreadOptions clones{.clones = true};
+  const tracee::ThreadOptions both{.clones = true, .exit = true};
+  target.add_thread(1, 2);
+  EXPECT_EQ(ask("QThreadOptions;0;3:p1.2"), "OK");
+  EXPECT_EQ((target.thread_options[{1, 1}]), tracee::ThreadOptions{});
+  EXPECT_EQ((target.thread_options[{1, 2}]), both);
+  EXPECT_EQ(ask("QThreadOptions;1:p1.1"), "OK");
+  EXPECT_EQ((target.thread_options[{1, 1}]), clones);
+  EXPECT_EQ((target.thread_options[{1, 2}]), both) << "the packet does not name it";
+  EXPECT_EQ(ask("QThreadOptions;3:p1.2;0:p1.-1"), "OK");
+  EXPECT_EQ((target.thread_options[{1, 2}]), tracee::ThreadOptions{}) << "the last one counts";
+  for (const char* bad : {"QThreadOptions", "QThreadOptions;", "QThreadOptions;4",
+                          "QThreadOptions;1:", "QThreadOptions;1:p1.2;", "QThreadOptions;1x"}) {
+    EXPECT_EQ(ask(bad), "E01") << bad;
+  }
+}
+
+TEST_F(SettingsTest, LeavesTheOptionsOfUnannouncedThreads) {
+  target.add_thread(1, 2);
+  ask("QNonStop:1");
+  after({.thread = {1, 1}, .kind = tracee::StopKind::kThreadCloned, .child = {1, 2}});
+  EXPECT_EQ(ask("QThreadOptions;3"), "OK");
+  EXPECT_EQ(target.thread_options.count({1, 1}), 1U);
+  EXPECT_EQ(target.thread_options.count({1, 2}), 0U);
+}
+
+TEST_F(SettingsTest, ANewClientHasNoThreadOptions) {
+  ask("QThreadOptions;3");
+  ask("qSupported");
+  EXPECT_EQ((target.thread_options[{1, 1}]), tracee::ThreadOptions{});
+}
+
 TEST_F(SettingsTest, SwitchesNonStop) {
   EXPECT_EQ(ask("QNonStop:1"), "OK");
   EXPECT_TRUE(state.non_stop);
