@@ -14,6 +14,7 @@
 
 #include <gtest/gtest.h>
 
+#include "arch/cpu/general_registers.hpp"
 #include "arch/cpu/registers.hpp"
 #include "arch/cpu/values.hpp"
 #include "arch/x86/translate/value_registers.hpp"
@@ -28,12 +29,7 @@ namespace {
 
 using arch::cpu::UserReg;
 using arch::cpu::UserRegs;
-
-/// General registers by their encoding.
-constexpr std::array<UserReg, 16> kGeneral{
-    UserReg::kRax, UserReg::kRcx, UserReg::kRdx, UserReg::kRbx, UserReg::kRsp, UserReg::kRbp,
-    UserReg::kRsi, UserReg::kRdi, UserReg::kR8,  UserReg::kR9,  UserReg::kR10, UserReg::kR11,
-    UserReg::kR12, UserReg::kR13, UserReg::kR14, UserReg::kR15};
+using arch::cpu::values::kGeneralRegisters;
 
 /// Number of the record that a place follows, and its pc.
 using Place = std::pair<std::uint64_t, TraceeAddr>;
@@ -71,7 +67,7 @@ Truth read_truth(Thread& thread, const UserRegs& regs) {
   if (!place.is_relative) {
     address = TraceeAddr{static_cast<std::uint64_t>(std::int64_t{place.at.displacement})};
     const auto reg = [&](translate::Gpr which_reg) {
-      return regs[kGeneral.at(static_cast<std::size_t>(which_reg))];
+      return regs[kGeneralRegisters.at(static_cast<std::size_t>(which_reg))];
     };
     if (place.at.base) address = address + reg(*place.at.base);
     if (place.at.index) address = address + (reg(*place.at.index) << place.at.scale_bits);
@@ -86,7 +82,7 @@ std::uint64_t value_of(const Truth& truth, arch::ValueKind kind) {
     return truth.regs[UserReg::kEflags] & arch::cpu::values::kTrackedFlags;
   }
   const auto old = arch::old_bytes_of(kind);
-  if (!old) return truth.regs[kGeneral.at(kind)];
+  if (!old) return truth.regs[kGeneralRegisters.at(kind)];
   std::uint64_t value = 0;
   std::memcpy(&value, truth.overwritten.data() + 8UL * old->part, old->size);
   return value;

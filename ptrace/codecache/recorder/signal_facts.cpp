@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ptrace/codecache/recorder/signal_facts.hpp"
 
-#include <array>
 #include <utility>
 
+#include "arch/cpu/general_registers.hpp"
 #include "arch/cpu/syscall_abi.hpp"
 #include "arch/cpu/values.hpp"
 #include "ptrace/tracee/thread.hpp"
@@ -12,23 +12,19 @@ namespace backtrail::tracee::cache {
 namespace {
 
 using arch::cpu::UserReg;
-
-/// By their encodings in instructions.
-constexpr std::array<UserReg, arch::kOldBytesKind> kGeneral{
-    UserReg::kRax, UserReg::kRcx, UserReg::kRdx, UserReg::kRbx, UserReg::kRsp, UserReg::kRbp,
-    UserReg::kRsi, UserReg::kRdi, UserReg::kR8,  UserReg::kR9,  UserReg::kR10, UserReg::kR11,
-    UserReg::kR12, UserReg::kR13, UserReg::kR14, UserReg::kR15};
+using arch::cpu::values::kGeneralRegisters;
 
 std::vector<decoder::ValueFact> facts_of(const arch::cpu::UserRegs& regs, bool has_result) {
   std::vector<decoder::ValueFact> out;
-  out.reserve(kGeneral.size() + 1);
+  out.reserve(kGeneralRegisters.size() + 1);
   out.push_back({.pc = regs.pc(),
                  .value = regs[UserReg::kEflags] & arch::cpu::values::kTrackedFlags,
                  .kind = arch::kFlagsKind});
-  for (std::size_t i = 0; i < kGeneral.size(); ++i) {
-    if (kGeneral.at(i) == arch::cpu::kSyscallResult && !has_result) continue;
-    out.push_back(
-        {.pc = regs.pc(), .value = regs[kGeneral.at(i)], .kind = static_cast<arch::ValueKind>(i)});
+  for (std::size_t i = 0; i < kGeneralRegisters.size(); ++i) {
+    if (kGeneralRegisters.at(i) == arch::cpu::kSyscallResult && !has_result) continue;
+    out.push_back({.pc = regs.pc(),
+                   .value = regs[kGeneralRegisters.at(i)],
+                   .kind = static_cast<arch::ValueKind>(i)});
   }
   return out;
 }

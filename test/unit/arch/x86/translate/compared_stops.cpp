@@ -112,14 +112,14 @@ std::optional<std::size_t> ComparedStops::find(const Stop& stop) const {
 std::uint64_t ComparedStops::true_value(const ValuePoint& point,
                                         const ProgramState& program) const {
   const auto old = old_bytes_of(point.kind);
-  if (!old) return program.regs[kGeneral.at(point.kind)];
+  if (!old) return program.regs[kGeneralRegisters.at(point.kind)];
   const SourceInsn insn = decode_at(program_.source, program.pc);
   const bool calls = insn.kind == InsnClass::kCall || insn.kind == InsnClass::kIndirectCall;
   const StoredPlace place = calls ? kPushedPlace : value_registers(insn).stored;
   std::uint64_t address = insn.target.value();
   if (!place.is_relative) {
     const auto reg = [&](Gpr which) {
-      return program.regs[kGeneral.at(static_cast<std::size_t>(which))];
+      return program.regs[kGeneralRegisters.at(static_cast<std::size_t>(which))];
     };
     address = static_cast<std::uint64_t>(std::int64_t{place.at.displacement});
     if (place.at.base) address += reg(*place.at.base);
@@ -163,8 +163,8 @@ void ComparedStops::compare(const TranslatedRun& run, TraceeAddr pc, const Machi
   const ProgramState program = state_in_superblock(
       map_entry, user_regs(state), [](Slot slot) { return TranslatedRun::slot(slot); });
   Stop stop{.pc = program.pc, .state = state};
-  for (std::size_t i = 0; i < kGeneral.size(); ++i) {
-    stop.state.general.at(i) = program.regs[kGeneral.at(i)];
+  for (std::size_t i = 0; i < kGeneralRegisters.size(); ++i) {
+    stop.state.general.at(i) = program.regs[kGeneralRegisters.at(i)];
   }
   stop.memory = hash_memory(stop.state.general[kRsp]);
   const bool committed = (program.flags & kCommitted) != 0;
@@ -210,7 +210,7 @@ std::string ComparedStops::describe(const TranslatedRun& run, TraceeAddr pc,
       "{} bytes into the superblock of {:#x}: pc {:#x}, natively {:#x} or {:#x}", offset,
       block.start.value(), stop.pc.value(), native_[at_].pc.value(), near.pc.value());
   const Stop& same = stop.pc == near.pc ? near : native_[at_];
-  for (std::size_t i = 0; i < kGeneral.size(); ++i) {
+  for (std::size_t i = 0; i < kGeneralRegisters.size(); ++i) {
     const auto is = stop.state.general.at(i);
     const auto should = same.state.general.at(i);
     if (is != should) out += fmt::format(", r{} {:#x} for {:#x}", i, is, should);

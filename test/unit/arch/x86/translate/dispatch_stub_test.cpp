@@ -94,8 +94,8 @@ class DispatchStubTest : public testing::Test {
     EXPECT_TRUE(found.pc == TraceeAddr{} || (target && found.pc == *target));
     // Holds until the target is in the slot that the log's reader uses.
     EXPECT_TRUE(!target || found.pc == *target || slot(Slot::kTarget) == target->value());
-    for (std::size_t i = 0; i < kGeneral.size(); ++i) {
-      EXPECT_EQ(found.regs[kGeneral.at(i)], program.general.at(i)) << i;
+    for (std::size_t i = 0; i < kGeneralRegisters.size(); ++i) {
+      EXPECT_EQ(found.regs[kGeneralRegisters.at(i)], program.general.at(i)) << i;
     }
     EXPECT_EQ(stopped.vectors, program.vectors);
     EXPECT_EQ(stopped.flags, program.flags);

@@ -94,20 +94,20 @@ class TranslatedReturns : public testing::Test {
   void expect_not_returned(const ProgramState& found) const {
     const std::uint64_t offset = found.pc - program_.address();
     ASSERT_LE(offset, kCallOffset);
-    for (std::size_t i = 0; i < kGeneral.size(); ++i) {
+    for (std::size_t i = 0; i < kGeneralRegisters.size(); ++i) {
       std::uint64_t expected = before_.general.at(i);
       if (i == kR10 && offset >= 3) expected = before_.general[kR8];
       if (i == kR11 && offset >= 6) expected = before_.general[kR9];
       if (i == kRax && offset == kCallOffset) expected = SYS_rt_sigreturn;
-      EXPECT_EQ(found.regs[kGeneral.at(i)], expected) << i << " at " << offset;
+      EXPECT_EQ(found.regs[kGeneralRegisters.at(i)], expected) << i << " at " << offset;
     }
     EXPECT_EQ(found.log, run_.log_begin());
   }
   void expect_returned(const ProgramState& found) const {
     EXPECT_EQ(found.pc, end());
     EXPECT_EQ(found.log, run_.log_begin() + kLogEntryBytes);
-    for (std::size_t i = 0; i < kGeneral.size(); ++i) {
-      EXPECT_EQ(found.regs[kGeneral.at(i)], after_.at(i)) << i;
+    for (std::size_t i = 0; i < kGeneralRegisters.size(); ++i) {
+      EXPECT_EQ(found.regs[kGeneralRegisters.at(i)], after_.at(i)) << i;
     }
   }
   /// Runs it in steps, and checks each. Returns the numbers of steps before and after the call.

@@ -153,7 +153,8 @@ void enter(TraceeAddr target) {
 
 UserRegs user_regs(const MachineState& state) {
   UserRegs out;
-  for (std::size_t i = 0; i < kGeneral.size(); ++i) out[kGeneral.at(i)] = state.general.at(i);
+  for (std::size_t i = 0; i < kGeneralRegisters.size(); ++i)
+    out[kGeneralRegisters.at(i)] = state.general.at(i);
   return out;
 }
 

@@ -15,6 +15,7 @@
 #include "arch/x86/raw_registers.hpp"
 #include "arch/x86/translate/layout.hpp"
 #include "arch/x86/translate/translator.hpp"
+#include "arch/x86/values/general_registers.hpp"
 
 namespace backtrail::arch::x86::translate {
 
@@ -27,10 +28,7 @@ struct MachineState {
 };
 
 /// MachineState::general by the kernel's names.
-inline constexpr std::array<UserReg, 16> kGeneral{
-    UserReg::kRax, UserReg::kRcx, UserReg::kRdx, UserReg::kRbx, UserReg::kRsp, UserReg::kRbp,
-    UserReg::kRsi, UserReg::kRdi, UserReg::kR8,  UserReg::kR9,  UserReg::kR10, UserReg::kR11,
-    UserReg::kR12, UserReg::kR13, UserReg::kR14, UserReg::kR15};
+using values::kGeneralRegisters;
 /// Returns the general registers in a tracer's form.
 [[nodiscard]] UserRegs user_regs(const MachineState& state);
 
