@@ -18,9 +18,6 @@ constexpr std::uint8_t kJump = 0xe9;
 constexpr std::uint8_t kHalt = 0xf4;  // privileged: #GP, whatever the program maps
 constexpr std::uint8_t kShortJump = 0xeb;
 constexpr std::uint8_t kRseqSection = 8;  // of rseq_cs in struct rseq (linux/rseq.h)
-/// Number of looks at the request after which the server is assumed to be busy: some 100
-/// microseconds. Between two looks the server translates one superblock at most.
-constexpr std::uint32_t kPatience = 2000;
 /// Number of sched_yield calls while the server works on an answer.
 constexpr std::uint32_t kYields = 400;
 
@@ -45,7 +42,7 @@ void look_at_request(Emitter& emit, Answers& answers) {
 }
 
 /// Emits the request and the handling of its answer; `stop` is the offset of the code that stops.
-void emit_request(Emitter& emit, std::uint32_t stop) {
+void emit_request(Emitter& emit, std::uint32_t stop, std::uint32_t patience) {
   Answers answers;
   // In an rseq critical section the thread must stop instead: it may be preempted while it waits,
   // and the kernel would not see that it is inside.
@@ -59,7 +56,7 @@ void emit_request(Emitter& emit, std::uint32_t stop) {
   emit.bind8(no_area);
   emit.bind8(outside);
   emit.store_value(Memory::of(Slot::kRequest), static_cast<std::uint32_t>(Request::kAsked));
-  emit.move(Gpr::kRdx, kPatience);
+  emit.move(Gpr::kRdx, patience);
   const std::uint32_t wait = emit.offset();
   emit.pause();
   look_at_request(emit, answers);
@@ -152,7 +149,7 @@ TableIndex faster_table_index() {
   return index;
 }
 
-DispatchStub make_dispatch_stub(TraceeAddr address) {
+DispatchStub make_dispatch_stub(TraceeAddr address, std::uint32_t patience) {
   DispatchStub routine;
   Emitter emit{address};
   const auto mark = [&](unsigned flags) {
@@ -198,7 +195,7 @@ DispatchStub make_dispatch_stub(TraceeAddr address) {
   // Reached only without a server: try again.
   emit.jump_back(routine.saved_at);
   emit.bind(ask);
-  emit_request(emit, stop);
+  emit_request(emit, stop, patience);
   routine.returned_at = emit.offset();
   mark(kCommitted | kTargetInR10);
   const auto copy = [&](Slot to, Slot from) {

@@ -158,6 +158,10 @@ struct DispatchStub {
   /// Returns the pc map entry for an offset; its pc has no meaning.
   [[nodiscard]] const PcMapEntry& entry_at(std::uint32_t offset) const;
 };
-[[nodiscard]] DispatchStub make_dispatch_stub(TraceeAddr address);
+/// Number of looks at a request after which the server is assumed to be busy: some 100
+/// microseconds. Between two looks the server translates one superblock at most.
+inline constexpr std::uint32_t kPatience = 2000;
+[[nodiscard]] DispatchStub make_dispatch_stub(TraceeAddr address,
+                                              std::uint32_t patience = kPatience);
 
 }  // namespace backtrail::arch::x86::translate

@@ -25,6 +25,7 @@ using decoder::PtKind;
 using Bytes = std::vector<std::uint8_t>;
 
 constexpr unsigned kPrograms = cases(60);
+constexpr std::size_t kPlaces = cases(300);  ///< Of one run, at most.
 
 /// The run of a random program as packets, with occasional PSBs.
 struct ToyRun {
@@ -73,7 +74,7 @@ void agree_wherever(const Case& tested, std::uint32_t widest_step, Part part) {
     ToyRun run{seed, tested.isa, tested.habits};
     const std::span<const std::uint8_t> packets{run.packets};
     for (std::size_t at = 0; at < packets.size();
-         at += 1 + packets.size() / 300 + pick(run.random, widest_step)) {
+         at += 1 + packets.size() / kPlaces + pick(run.random, widest_step)) {
       ASSERT_TRUE(agree(run.program, part(packets, at))) << "seed " << seed << " at " << at;
     }
   }

@@ -29,7 +29,8 @@ constexpr std::size_t kR11 = 11;
 
 class DispatchStubTest : public testing::Test {
  protected:
-  DispatchStubTest() {
+  explicit DispatchStubTest(std::uint32_t patience = kPatience)
+      : routine_{make_dispatch_stub(code_.address(), patience)} {
     std::memcpy(code_.bytes().data(), routine_.code.data(), routine_.code.size());
     direct_ = code_.address() + routine_.direct_at;
     answer_ = code_.address() + kPageBytes / 2;
@@ -102,7 +103,7 @@ class DispatchStubTest : public testing::Test {
   }
 
   Pages code_{kPageBytes, false};
-  DispatchStub routine_ = make_dispatch_stub(code_.address());
+  DispatchStub routine_;
   Pages stack_{kStackBytes, false};
   TraceeAddr answer_;
   TraceeAddr direct_;
@@ -170,7 +171,13 @@ TEST_F(DispatchStubTest, AsksOutsideRestartableSequencesAlone) {
   });
 }
 
-TEST_F(DispatchStubTest, IsInTheProgramsStateWhereverItIsStopped) {
+/// Steps through the stub, where each look at the request takes many stops.
+class ImpatientDispatchStub : public DispatchStubTest {
+ protected:
+  ImpatientDispatchStub() : DispatchStubTest{200} {}
+};
+
+TEST_F(ImpatientDispatchStub, IsInTheProgramsStateWhereverItIsStopped) {
   for (const bool indirect : {false, true}) {
     SCOPED_TRACE(indirect);
     MachineState program = before_;
