@@ -25,7 +25,7 @@ using decoder::PtKind;
 using Bytes = std::vector<std::uint8_t>;
 
 constexpr unsigned kPrograms = cases(60);
-constexpr std::size_t kPlaces = cases(300);  ///< Of one run, at most.
+constexpr std::size_t kPlaces = cases(300);  ///< In one run, at most.
 
 /// The run of a random program as packets, with occasional PSBs.
 struct ToyRun {
