@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Every header compiles alone: one generated translation unit for each header includes it twice.
+# Every header compiles alone: generated translation units include each of them twice. A unit may
+# have several headers (header_chains.py).
 #
 # Most of that time goes into a few headers that most others include. Headers that include one of
 # these directly may use it precompiled. That cannot hide a missing include, because a header's
@@ -7,59 +8,43 @@
 set(BT_WIDELY_INCLUDED <functional> <memory> <string> arch/base/address.hpp arch/base/result.hpp
     ptrace/engine/thread_runner.hpp)
 
-# bt_widely_included(HEADER OUT): the headers of BT_WIDELY_INCLUDED that HEADER includes, directly
-# or through others, joined by '+'; empty if there are none.
-function(bt_widely_included header out)
-  get_property(known GLOBAL PROPERTY "bt_widely_included:${header}" SET)
-  if(NOT known)
-    set(found "")
-    set_property(GLOBAL PROPERTY "bt_widely_included:${header}" "")
-    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/${header}")
-    file(STRINGS "${PROJECT_SOURCE_DIR}/${header}" lines REGEX "^#include [\"<]")
-    foreach(line ${lines})
-      if(line MATCHES "^#include (<[^>]+>)")
-        if(CMAKE_MATCH_1 IN_LIST BT_WIDELY_INCLUDED)
-          list(APPEND found "${CMAKE_MATCH_1}")
-        endif()
-        continue()
-      endif()
-      string(REGEX REPLACE "^#include \"([^\"]+)\".*" "\\1" included "${line}")
-      if(NOT EXISTS "${PROJECT_SOURCE_DIR}/${included}")
-        continue()
-      endif()
-      bt_widely_included("${included}" through)
-      string(REPLACE "+" ";" through "${through}")
-      list(APPEND found ${through})
-      if(included IN_LIST BT_WIDELY_INCLUDED)
-        list(APPEND found "${included}")
-      endif()
-    endforeach()
-    list(REMOVE_DUPLICATES found)
-    list(SORT found)
-    list(JOIN found "+" found)
-    set_property(GLOBAL PROPERTY "bt_widely_included:${header}" "${found}")
-  endif()
-  get_property(found GLOBAL PROPERTY "bt_widely_included:${header}")
-  set(${out} "${found}" PARENT_SCOPE)
-endfunction()
+set(bt_headers "")
+foreach(folder arch decoder ptrace server test/support)
+  file(GLOB_RECURSE found CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}"
+       "${PROJECT_SOURCE_DIR}/${folder}/*.hpp")
+  list(APPEND bt_headers ${found})
+endforeach()
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${bt_headers})
+
+find_package(Python3 REQUIRED COMPONENTS Interpreter)
+list(JOIN bt_headers "\n" bt_lines)
+set(bt_input "${PROJECT_BINARY_DIR}/headers.txt")
+file(WRITE "${bt_input}" "${bt_lines}\n")
+execute_process(COMMAND "${Python3_EXECUTABLE}" "${PROJECT_SOURCE_DIR}/cmake/header_chains.py"
+                        ${BT_WIDELY_INCLUDED}
+                WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}"
+                INPUT_FILE "${bt_input}" OUTPUT_VARIABLE bt_texts COMMAND_ERROR_IS_FATAL ANY)
 
 set(bt_check_targets "")
-foreach(folder arch decoder ptrace server test/support)
-  file(GLOB_RECURSE bt_headers CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}"
-       "${PROJECT_SOURCE_DIR}/${folder}/*.hpp")
-  foreach(header ${bt_headers})
-    string(REPLACE "/" "__" unit "${header}.cpp")
-    set(unit "${PROJECT_BINARY_DIR}/header_checks/${unit}")
-    file(CONFIGURE OUTPUT "${unit}" CONTENT "#include \"${header}\"\n#include \"${header}\"\n" @ONLY)
-    set(precompiled "")
-    if(BT_PRECOMPILED)
-      bt_widely_included("${header}" precompiled)
-    endif()
-    string(MAKE_C_IDENTIFIER "bt_header_checks_${precompiled}" checks)
-    list(APPEND bt_check_targets ${checks})
-    list(APPEND ${checks}_units "${unit}")
-    string(REPLACE "+" ";" ${checks}_precompiled "${precompiled}")
+string(REGEX MATCHALL "[^\n]+" bt_texts "${bt_texts}")
+foreach(text ${bt_texts})
+  string(REPLACE "\t" ";" headers "${text}")
+  list(POP_FRONT headers precompiled)
+  list(GET headers -1 last)
+  string(REPLACE "/" "__" unit "${last}.cpp")
+  set(unit "${PROJECT_BINARY_DIR}/header_checks/${unit}")
+  set(lines "")
+  foreach(header ${headers} ${headers})
+    string(APPEND lines "#include \"${header}\"\n")
   endforeach()
+  file(CONFIGURE OUTPUT "${unit}" CONTENT "${lines}" @ONLY)
+  if(NOT BT_PRECOMPILED)
+    set(precompiled "")
+  endif()
+  string(MAKE_C_IDENTIFIER "bt_header_checks_${precompiled}" checks)
+  list(APPEND bt_check_targets ${checks})
+  list(APPEND ${checks}_units "${unit}")
+  string(REPLACE "+" ";" ${checks}_precompiled "${precompiled}")
 endforeach()
 
 add_custom_target(bt_header_checks ALL)

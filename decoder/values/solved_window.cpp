@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "decoder/values/solved_window.hpp"
 
+#include <algorithm>
+
 namespace backtrail::decoder::values {
 
 SolvedWindow::SolvedWindow(Window window, ModelCache& models, EndState& end)
@@ -33,6 +35,14 @@ SolvedWindow::SolvedWindow(Window window, ModelCache& models, EndState& end)
 Known SolvedWindow::reg(std::size_t position, Slot slot) const {
   if (!covers(position)) return {};
   return graph_->known[graph_->reg(position, slot)];
+}
+
+Registers SolvedWindow::registers(std::size_t position) const {
+  Registers out;
+  if (!covers(position)) return out;
+  std::ranges::transform(graph_->registers(position), out.begin(),
+                         [this](Var var) { return graph_->known[var]; });
+  return out;
 }
 
 Known SolvedWindow::memory(std::size_t position, TraceeAddr granule) const {

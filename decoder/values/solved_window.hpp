@@ -8,6 +8,7 @@
 /// checked afterwards; if one does not hold, the window is solved again with less. Facts that
 /// contradict each other show that something was misunderstood; nothing is known then.
 
+#include <array>
 #include <memory>
 #include <optional>
 
@@ -15,6 +16,9 @@
 #include "decoder/values/value_solver.hpp"
 
 namespace backtrail::decoder::values {
+
+/// A value for each register.
+using Registers = std::array<Known, cpu::kSlotCount>;
 
 class SolvedWindow {
  public:
@@ -31,6 +35,8 @@ class SolvedWindow {
 
   /// Returns a register before step `position`.
   [[nodiscard]] Known reg(std::size_t position, Slot slot) const;
+  /// As reg(), of all registers.
+  [[nodiscard]] Registers registers(std::size_t position) const;
   /// Returns the 8 bytes at `granule`, a multiple of 8, before step `position`.
   [[nodiscard]] Known memory(std::size_t position, TraceeAddr granule) const;
   /// See WindowMemory::last_write(). nullopt, too, if `position` is before begin().

@@ -96,6 +96,16 @@ Var ValueGraph::reg(std::size_t position, Slot slot) const {
   return checkpoints_[from][slot];
 }
 
+ValueGraph::Slots ValueGraph::registers(std::size_t position) const {
+  const std::size_t at = position - begin_;
+  const std::size_t from = at / kCheckpointSteps;
+  Slots vars = checkpoints_[from];
+  for (std::size_t i = first_definition_[from * kCheckpointSteps]; i < first_definition_[at]; ++i) {
+    vars[definitions_[i].first] = definitions_[i].second;
+  }
+  return vars;
+}
+
 Var ValueGraph::constant(std::uint64_t value) {
   const auto [found, is_new] = constants_.try_emplace(value, 0);
   if (is_new) {

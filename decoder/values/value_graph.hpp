@@ -71,8 +71,12 @@ class ValueGraph {
   /// Index of the first step that the graph covers: `begin`, or after the last break.
   [[nodiscard]] std::size_t begin() const { return begin_; }
   [[nodiscard]] std::size_t end() const { return end_; }
+  /// The variable of each register.
+  using Slots = std::array<Var, cpu::kSlotCount>;
   /// Returns the variable of a register before step `position`, begin() <= position <= end().
   [[nodiscard]] Var reg(std::size_t position, Slot slot) const;
+  /// As reg(), of all registers.
+  [[nodiscard]] Slots registers(std::size_t position) const;
   /// Returns the first access of step `position` or later.
   [[nodiscard]] std::uint32_t first_access(std::size_t position) const {
     return first_access_[position - begin_];
@@ -94,7 +98,6 @@ class ValueGraph {
 
  private:
   static constexpr std::size_t kCheckpointSteps = 64;
-  using Slots = std::array<Var, cpu::kSlotCount>;
 
   [[nodiscard]] static std::size_t last_break(const Window& window, std::size_t begin,
                                               ModelCache& models, EndState& end);

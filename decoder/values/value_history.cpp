@@ -113,6 +113,12 @@ Known ValueHistory::reg(std::size_t position, Slot slot) {
   return piece == nullptr ? Known{} : piece->solved->reg(position - piece->origin, slot);
 }
 
+Registers ValueHistory::registers(std::size_t position) {
+  if (position > steps_) return {};
+  const Piece* piece = at(position);
+  return piece == nullptr ? Registers{} : piece->solved->registers(position - piece->origin);
+}
+
 void ValueHistory::memory(std::size_t position, TraceeAddr address, std::span<std::uint8_t> out,
                           std::span<std::uint8_t> known) {
   std::fill(known.begin(), known.end(), std::uint8_t{0});

@@ -41,6 +41,8 @@ class ValueHistory {
   void set_deadline(std::optional<Clock::time_point> deadline) { deadline_ = deadline; }
   /// Returns a register before step `position`; position == steps is the end.
   [[nodiscard]] Known reg(std::size_t position, Slot slot);
+  /// As reg(), of all registers.
+  [[nodiscard]] Registers registers(std::size_t position);
   /// Reads `out.size()` bytes from `address` on, before step `position`.
   /// @param known Set to 0xff for each known byte, else 0; as long as `out`.
   void memory(std::size_t position, TraceeAddr address, std::span<std::uint8_t> out,

@@ -60,7 +60,8 @@ PastValues::PastValues(PastEnd& end, const ThreadEnd& thread, const RegisterSlot
 std::vector<bool> PastValues::registers(const PastPosition& place, arch::cpu::RawRegisters& raw) {
   const auto step = index_.number(place);
   if (!step) return {};
-  return slots_.write([&](Slot slot) { return history_.reg(*step, slot); }, raw);
+  const decoder::values::Registers known = history_.registers(*step);
+  return slots_.write([&](Slot slot) { return known[slot]; }, raw);
 }
 
 Known PastValues::slot(const PastPosition& place, Slot slot) {

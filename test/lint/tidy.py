@@ -10,8 +10,8 @@ texts, and one that does not compile is split.
 
 A plugin (tidy_scope.cpp) keeps the checks away from the declarations of libraries.
 
-A header is checked through the translation unit that includes nothing else (the clang preset makes
-one a header). Files that the build does not compile are left out.
+A header is checked through the translation unit that checks whether it compiles alone (clang
+preset). Files that the build does not compile are left out.
 """
 
 import concurrent.futures
@@ -153,20 +153,29 @@ def check(build, plugin, members):
     return [(paths, status, output, time.monotonic() - start)]
 
 
+def header_units(build, compiled):
+    """@return the path of the translation unit that checks each header."""
+    units = {}
+    folder = os.path.join(build, "header_checks", "")
+    for path in filter(lambda path: path.startswith(folder), compiled):
+        with open(path, encoding="utf-8") as text:
+            for header in re.findall(r'^#include "([^"]+)"', text.read(), re.MULTILINE):
+                units[header] = path
+    return units
+
+
 def compiled_units(build, files):
     with open(os.path.join(build, "compile_commands.json"), encoding="utf-8") as database:
         compiled = {unit.path: unit for unit in map(Unit, json.load(database))}
-    units, skipped = [], []
+    by_header = header_units(build, compiled)
+    units, skipped = {}, []
     for name in files:
-        path = os.path.realpath(name)
-        if name.endswith(".hpp"):
-            path = os.path.realpath(
-                os.path.join(build, "header_checks", name.replace("/", "__") + ".cpp"))
+        path = by_header.get(name, "") if name.endswith(".hpp") else os.path.realpath(name)
         if path in compiled:
-            units.append(compiled[path])
+            units[path] = compiled[path]
         else:
             skipped.append(name)
-    return units, skipped
+    return list(units.values()), skipped
 
 
 def main():

@@ -83,9 +83,8 @@ class Judge {
   }
 
   void registers(std::size_t position) {
-    std::array<Known, cpu::kSlotCount> known;
+    const Registers known = history_.registers(position);
     for (Slot slot = 0; slot < cpu::kSlotCount; ++slot) {
-      known[slot] = history_.reg(position, slot);
       const std::uint64_t truth = run_.reg_at(position, slot);
       result_.compared_bits += static_cast<unsigned>(std::popcount(known[slot].mask));
       if (((truth ^ known[slot].value) & known[slot].mask) == 0) continue;

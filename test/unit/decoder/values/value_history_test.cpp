@@ -34,6 +34,24 @@ TEST_F(ValueHistoryTest, AWindowKnowsWhatFollowsFromTheStepBeforeIt) {
   EXPECT_EQ(values.horizon(), 0U);
 }
 
+TEST_F(ValueHistoryTest, AllRegistersAreThoseAskedForOneByOne) {
+  for (std::uint8_t i = 0; i < 100; ++i) {
+    p.run({0xbb, i, 0x00, 0x00, 0x00});     // mov $i, %ebx
+    p.run({0x48, 0x01, 0xd8});              // add %rbx, %rax
+    p.run({0x66, 0x48, 0x0f, 0x6e, 0xc3});  // movq %rbx, %xmm0
+  }
+  ValueHistory values = p.history(200);
+  std::uint64_t known = 0;
+  for (std::size_t position = 0; position <= 301; ++position) {
+    const Registers all = values.registers(position);
+    for (Slot slot = 0; slot < cpu::kSlotCount; ++slot) {
+      ASSERT_EQ(all[slot], values.reg(position, slot)) << position << ' ' << slot;
+      known += all[slot].mask != 0 ? 1 : 0;
+    }
+  }
+  EXPECT_GT(known, 300U);
+}
+
 /// The window before it knows what the call is.
 TEST_F(ValueHistoryTest, AnUnknownCallBeforeAWindowHidesNothing) {
   p.run({0x48, 0xc7, 0x04, 0x25, 0x00, 0x00, 0x60, 0x00, 5, 0, 0, 0});  // movq $5, kData
