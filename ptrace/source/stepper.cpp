@@ -23,7 +23,6 @@ namespace backtrail::tracee {
 namespace {
 
 using arch::InsnKind;
-using arch::cpu::UserReg;
 
 constexpr TraceeAddr kVsyscallPage{0xffffffffff600000};
 
