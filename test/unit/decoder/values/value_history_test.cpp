@@ -46,7 +46,7 @@ TEST_F(ValueHistoryTest, AllRegistersAreThoseAskedForOneByOne) {
     const Registers all = values.registers(position);
     for (Slot slot = 0; slot < cpu::kSlotCount; ++slot) {
       ASSERT_EQ(all[slot], values.reg(position, slot)) << position << ' ' << slot;
-      known += all[slot].mask != 0 ? 1 : 0;
+      known += all[slot].mask != 0 ? 1U : 0U;
     }
   }
   EXPECT_GT(known, 300U);
