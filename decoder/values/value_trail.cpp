@@ -265,6 +265,7 @@ class Trail {
     const unsigned count = last - first;
     TrailPart part = made(Kind::kLoaded, step, read(step, address, count), kByteBits * count);
     part.address = address.value();
+    part.used_from = bits.first % kByteBits;
     parts_.push_back(part);
     memory(step, address, count);
   }
@@ -351,6 +352,10 @@ class Trail {
     TrailPart part = made(Kind::kComputed, step, value, bits.count);
     for (const Source& each : sources) {
       part.inputs.push_back({input(model, each, step), each.bits.count});
+    }
+    if (variable.size() == 1) {
+      const auto followed = std::ranges::find(sources, variable[0].ref, &Source::ref);
+      part.followed = static_cast<std::size_t>(followed - sources.begin());
     }
     const bool is_simple = variable.size() == 1 && (variable[0].ref.kind == Ref::Kind::kSlot ||
                                                     load_of(model, variable[0].ref));

@@ -45,7 +45,10 @@ struct TrailPart {
     bool operator==(const Input&) const = default;
   };
   std::vector<Input> inputs;  ///< For kComputed and kSeveral.
+  std::size_t followed = 0;   ///< For kComputed: index of the input that the next part is about.
   bool is_partial = false;    ///< For kStored: `value` is not all of the bytes that were followed.
+  /// For kLoaded: the bit of `value` from which on the part before used it.
+  unsigned used_from = 0;
 };
 
 /// Returns how bytes of memory got to be what they are before step `position`.

@@ -15,6 +15,7 @@ namespace {
 using Kind = TrailPart::Kind;
 
 constexpr unsigned kByteBits = 8;
+constexpr unsigned kRegisterBits = 64;
 
 /// Bytes of memory that are followed from a position on.
 struct Followed {
@@ -200,23 +201,26 @@ class Judge {
                            part.kind == Kind::kComputed || part.kind == Kind::kSeveral ||
                            part.kind == Kind::kConstant || part.kind == Kind::kCallResult;
     if (!has_value) return;
-    if (part.kind == Kind::kStored && part.is_partial) return;
-    // Some bytes of what was made may have been used.
-    const auto agrees = [&](const Known& used, unsigned bits) {
-      for (unsigned shift = 0; shift < part.bits; shift += kByteBits) {
-        const std::uint64_t mask = used.mask & (part.value.mask >> shift) &
-                                   cpu::low_bits(std::min(bits, part.bits - shift));
-        if (((used.value ^ (part.value.value >> shift)) & mask) == 0) return true;
-      }
-      return false;
-    };
+    if (later.kind == Kind::kComputed && later.followed >= later.inputs.size()) {
+      return wrong(what + ": follows no input");
+    }
+    Known used = later.value;
+    unsigned bits = later.bits;
+    if (later.kind == Kind::kComputed) {
+      used = later.inputs[later.followed].value;
+      bits = later.inputs[later.followed].bits;
+    } else if (part.kind == Kind::kStored) {
+      // A store may have made some of the bytes that were loaded.
+      const auto before = static_cast<unsigned>(part.address - later.address) * kByteBits;
+      if (later.kind != Kind::kLoaded || before >= bits) return wrong(what + ": stored elsewhere");
+      bits -= before;
+      used = before < kRegisterBits ? Known{used.value >> before, used.mask >> before} : Known{};
+    }
     ++result_.compared;
-    const bool fits =
-        later.kind == Kind::kComputed
-            ? std::ranges::any_of(
-                  later.inputs, [&](const auto& input) { return agrees(input.value, input.bits); })
-            : agrees(later.value, later.bits);
-    if (!fits) wrong(fmt::format("{}: {:#x} is not what was used", what, part.value.value));
+    const std::uint64_t mask = used.mask & part.value.mask >> part.used_from &
+                               cpu::low_bits(std::min(bits, part.bits - part.used_from));
+    if (((used.value ^ part.value.value >> part.used_from) & mask) == 0) return;
+    wrong(fmt::format("{}: {:#x} is not what was used", what, part.value.value));
   }
 
   TruthRun& run_;
