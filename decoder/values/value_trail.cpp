@@ -67,6 +67,8 @@ struct Bits {
   unsigned count = kRegisterBits;
 
   [[nodiscard]] unsigned end() const { return first + count; }
+  /// Returns true if some bit is in [from, to).
+  [[nodiscard]] bool meets(unsigned from, unsigned to) const { return first < to && end() > from; }
   [[nodiscard]] Known of(const Known& whole) const {
     if (first >= kRegisterBits) return {};
     const std::uint64_t mask = whole.mask >> first & cpu::low_bits(count);
@@ -293,13 +295,15 @@ class Trail {
       if (is_flags(op.op) || !has(op, ref) || (!user.none() && has(op, user))) continue;
       if (has_result && op.refs[0] != ref) continue;
       if (op.op == Op::kEqual && op.refs[0] == ref && !moves_bytes(op)) {
-        add(op.refs[1], {0, unsigned{op.q} + op.width});
+        if (bits.meets(op.p, unsigned{op.p} + op.width)) {
+          add(op.refs[1], {0, unsigned{op.q} + op.width});
+        }
       } else if (op.op == Op::kEqual && op.refs[0] == ref) {
         const unsigned from = std::max<unsigned>(bits.first, op.p);
         const unsigned to = std::min(bits.end(), unsigned{op.p} + op.width);
         if (from < to) add(op.refs[1], {from - op.p + op.q, to - from});
       } else if (op.op == Op::kFill && op.refs[0] == ref) {
-        if (bits.end() > op.p) add(op.refs[1], {0, op.q + 1U});
+        if (bits.meets(op.p, op.width)) add(op.refs[1], {0, op.q + 1U});
       } else {
         for (unsigned i = 0; i < op.refs.size(); ++i) {
           // The condition of a selection is no part of the result.
@@ -334,13 +338,15 @@ class Trail {
   }
 
   void made_by(const InsnModel& model, Ref ref, std::size_t step, Bits bits, const Known& value) {
-    const bool copies = std::ranges::any_of(model.ops, [&](const MicroOp& op) {
-      return op.op == Op::kEqual && op.refs[0] == ref && moves_bytes(op) && op.p <= bits.first &&
-             bits.end() <= unsigned{op.p} + op.width;
-    });
     const std::vector<Source> direct = sources_of(model, ref, bits);
     if (direct.empty()) return end(Kind::kUntracked, step, value, bits.count);
-    if (copies && direct.size() == 1) {
+    // Another operation may make some of the bits from others of the same source.
+    const auto copies = [&](const MicroOp& op) {
+      return op.op == Op::kEqual && op.refs[0] == ref && moves_bytes(op) && op.p <= bits.first &&
+             bits.end() <= unsigned{op.p} + op.width &&
+             direct[0].bits.first == bits.first - op.p + op.q && direct[0].bits.count <= bits.count;
+    };
+    if (direct.size() == 1 && std::ranges::any_of(model.ops, copies)) {
       return follow(model, direct[0].ref, step, direct[0].bits, value);
     }
     std::vector<Source> sources;

@@ -53,6 +53,24 @@ TEST_F(ValueTrailTest, NothingMoreIsSolvedAfterTheDeadline) {
   EXPECT_EQ(values.reg(1, Slot{cpu::kRax}).mask, ~std::uint64_t{0});
 }
 
+TEST_F(ValueTrailTest, BitsThatAnExtensionLeavesAloneAreNotFromIt) {
+  p.run(rdi_is_data);
+  p.run({0x48, 0xb8, 0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11});  // movabs $..., %rax
+  p.run({0xb0, 0x05});                                                  // mov $5, %al
+  p.run({0x66, 0x98});                                                  // cbtw
+  p.run({0x48, 0x89, 0x07});                                            // mov %rax, (%rdi)
+  ValueHistory values = p.history(100);
+  const auto upper = trail_of_memory(values, p.window.steps.size(), TraceeAddr{kData} + 4, 4);
+  ASSERT_EQ(kinds(upper), (std::vector{Kind::kStored, Kind::kConstant}));
+  EXPECT_EQ(upper[1].step, 1U);
+  EXPECT_EQ(upper[1].value.value, 0x11223344U);
+  EXPECT_EQ(upper[1].bits, 32U);
+  const auto second = trail_of_memory(values, p.window.steps.size(), TraceeAddr{kData} + 1, 1);
+  ASSERT_EQ(kinds(second), (std::vector{Kind::kStored, Kind::kComputed, Kind::kConstant}));
+  EXPECT_EQ(second[1].step, 3U);
+  EXPECT_EQ(second[2].value.value, 5U);
+}
+
 TEST_F(ValueTrailTest, GoesThroughMemoryAndRegistersToAConstant) {
   p.run(rdi_is_data);
   p.run({0xc7, 0x47, 0x10, 0x07, 0x00, 0x00, 0x00});  // movl $7, 0x10(%rdi)
