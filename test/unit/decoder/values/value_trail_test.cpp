@@ -59,6 +59,8 @@ TEST_F(ValueTrailTest, BitsThatAnExtensionLeavesAloneAreNotFromIt) {
   p.run({0xb0, 0x05});                                                  // mov $5, %al
   p.run({0x66, 0x98});                                                  // cbtw
   p.run({0x48, 0x89, 0x07});                                            // mov %rax, (%rdi)
+  p.memory[kData] = 0x1122334455660005;
+  p.regs[cpu::kRdi] = cpu::known(kData);
   ValueHistory values = p.history(100);
   const auto upper = trail_of_memory(values, p.window.steps.size(), TraceeAddr{kData} + 4, 4);
   ASSERT_EQ(kinds(upper), (std::vector{Kind::kStored, Kind::kConstant}));
