@@ -122,6 +122,11 @@ void Engine::set_options(ThreadId id, ThreadOptions options) {
   if (Thread* made = find(pending->child)) made->control().options = options;
 }
 
+void Engine::update_thread_list() {
+  (void)leaders_.look_now();
+  state_.events.forget_held_ends();
+}
+
 Result<void> Engine::insert(pid_t pid, BreakpointSpec spec) {
   Process* process = state_.tasks.find(pid);
   if (process == nullptr) return fail(TraceErrc::kNotFound, "insert breakpoint", as_detail(pid));

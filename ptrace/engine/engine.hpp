@@ -159,8 +159,9 @@ class Engine {
   /// Returns the threads that ended in all-stop while the client did not run them, and whose ends
   /// will be reported when it resumes them.
   [[nodiscard]] std::vector<ThreadId> held_ends() const { return state_.events.held_ends(); }
-  /// Drops these: the client has seen that they are gone.
-  void forget_held_ends() { state_.events.forget_held_ends(); }
+  /// Call before the client reads the list of threads. Finds leaders that ended unnoticed, and
+  /// drops the ends that wait: the client sees that these threads are gone.
+  void update_thread_list();
   /// `handler` is called first for stops of tasks that the engine does not know or has forgotten;
   /// it returns true if it handled the stop.
   void set_on_stranger(std::function<bool(pid_t, const WaitStatus&)> handler) {

@@ -66,7 +66,7 @@ Document features_document(SessionContext& context, std::string_view annex) {
 
 Document threads_document(SessionContext& context, std::string_view annex) {
   if (!annex.empty()) return no_document();
-  if (RunControl* run = context.target.run_control()) run->forget_untold_thread_ends();
+  if (RunControl* run = context.target.run_control()) run->update_thread_list();
   std::string out = "<threads>\n";
   for (const pid_t pid : context.target.processes()) {
     for (const ThreadInfo& thread : context.target.threads(pid)) {

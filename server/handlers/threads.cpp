@@ -84,7 +84,7 @@ Reply current_thread(SessionContext& context, std::string_view /*arguments*/) {
 
 Reply first_thread_info(SessionContext& context, std::string_view /*arguments*/) {
   if (context.disabled("qfThreadInfo")) return Reply::unknown();
-  if (RunControl* run = context.target.run_control()) run->forget_untold_thread_ends();
+  if (RunControl* run = context.target.run_control()) run->update_thread_list();
   std::string list;
   for (const pid_t pid : context.target.processes()) {
     for (const ThreadId thread : context.target.thread_ids(pid)) {

@@ -131,7 +131,7 @@ class LiveTarget final : public Target,
   [[nodiscard]] std::vector<ThreadId> untold_thread_ends() const override {
     return engine_.held_ends();
   }
-  void forget_untold_thread_ends() override { engine_.forget_held_ends(); }
+  void update_thread_list() override { engine_.update_thread_list(); }
   void set_reported_events(bool fork, bool vfork, bool exec) override {
     tracee::ReportedEvents reported = engine_.reported();
     reported.fork = fork;

@@ -120,8 +120,8 @@ class RunControl {
   /// Returns the threads that ended in all-stop when another event stopped the program, and whose
   /// ends will be events when the client resumes them.
   [[nodiscard]] virtual std::vector<ThreadId> untold_thread_ends() const { return {}; }
-  /// The client has read the list of threads, from which it knows these ends.
-  virtual void forget_untold_thread_ends() {}
+  /// Call before the client reads the list of threads, from which it knows these ends.
+  virtual void update_thread_list() {}
   /// Sets which of fork, vfork and exec the client understands. The others are handled without a
   /// report; a forked child is then detached from, without breakpoints.
   virtual void set_reported_events(bool fork, bool vfork, bool exec) = 0;

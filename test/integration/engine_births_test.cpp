@@ -375,7 +375,7 @@ TEST_P(EngineThreadOptions, EndsAreNotReportedWhileAnotherThreadIsStepped) {
     EXPECT_EQ(event->kind, StopKind::kThreadExited);
     EXPECT_EQ(event->thread, held.front());
   }
-  driver.engine.forget_held_ends();
+  driver.engine.update_thread_list();
   event = driver.run();
   ASSERT_TRUE(event);
   EXPECT_EQ(event->kind, StopKind::kProcessExited);

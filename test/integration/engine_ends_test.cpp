@@ -131,6 +131,21 @@ TEST(EngineEnds, ALeaderThatEndsAloneEndsTheResumedThreads) {
   EXPECT_NE(trap->thread.tid, pid);
 }
 
+// The kernel does not report it, and the engine looks for it at intervals.
+TEST(EngineEnds, ALeadersEndIsKnownWhenThreadsAreListed) {
+  EngineDriver driver;
+  driver.engine.set_reported({.threads = true});
+  const pid_t pid = driver.launch("leader_exits", {"traps"});
+  const ThreadId leader{pid, pid};
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(driver.run());
+  driver.engine.report_threads(false);
+  driver.resume(leader, {});
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes{1};
+  while (!has_ended(pid) && std::chrono::steady_clock::now() < deadline) driver.engine.pump(-1);
+  driver.engine.update_thread_list();
+  EXPECT_TRUE(driver.engine.find(leader)->control().zombie);
+}
+
 TEST(EngineEnds, ALeadersEndIsAnEventForWhoWantsThreadEvents) {
   EngineDriver driver;
   driver.engine.set_non_stop(true);

@@ -12,6 +12,7 @@
 
 #include <fcntl.h>
 #include <spawn.h>
+#include <sys/eventfd.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -40,8 +41,10 @@ bool come_true(const std::function<bool()>& done) {
 }
 
 bool pump_until(Engine& engine, const std::function<bool()>& done) {
+  // For a recorded program pump() goes on until there is input.
+  const UniqueFd input{::eventfd(1, EFD_CLOEXEC)};
   return come_true([&] {
-    engine.pump(-1);
+    engine.pump(input.get());
     return done();
   });
 }
@@ -320,10 +323,12 @@ TEST(EngineForks, AForkWhoseChildIsDeadIsNotTold) {
 }
 
 // gdb inserts them in programs that run when it works in non-stop mode inside.
-TEST(EngineRequests, AWatchpointCatchesAProgramThatRuns) {
-  if (!debug_registers_trap()) GTEST_SKIP() << kNoDebugTraps;
-  EngineDriver driver;
+void expect_a_watchpoint_catches(SourceKind source, bool is_recorded) {
+  EngineDriver driver{source};
   const pid_t pid = driver.launch("spin_no_pie", {"1"});
+  if (is_recorded) {
+    ASSERT_TRUE(driver.engine.enable_trace({pid, pid}, {TraceFormat::kBts, 1 << 16}));
+  }
   driver.engine.set_non_stop(true);
   driver.resume_all();
   // Both threads wait when they have set this.
@@ -338,6 +343,16 @@ TEST(EngineRequests, AWatchpointCatchesAProgramThatRuns) {
   ASSERT_TRUE(event);
   EXPECT_EQ(event->kind, StopKind::kWatchpoint);
   EXPECT_EQ(event->address, turns);
+}
+
+TEST(EngineRequests, AWatchpointCatchesAProgramThatRuns) {
+  if (!debug_registers_trap()) GTEST_SKIP() << kNoDebugTraps;
+  expect_a_watchpoint_catches(SourceKind::kStep, false);
+}
+
+TEST(EngineRequests, AWatchpointCatchesARecordedProgramThatRuns) {
+  if (!debug_registers_trap()) GTEST_SKIP() << kNoDebugTraps;
+  expect_a_watchpoint_catches(SourceKind::kCache, true);
 }
 
 }  // namespace

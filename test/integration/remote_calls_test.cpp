@@ -68,6 +68,18 @@ class RemoteCall : public testing::Test {
     return await();
   }
 
+  /// Checks that calls left no trace in a thread of "plain" with two arguments.
+  void expect_as_it_was(Thread& thread, const Result<arch::x86::UserRegs>& before) {
+    const auto after = request::read_user_regs(thread.tid());
+    ASSERT_TRUE(before && after);
+    EXPECT_EQ(*before, *after);
+    EXPECT_EQ(request::read_signal_mask(thread.tid()).value_or(1), 0U);
+    const auto end = run(thread);
+    ASSERT_TRUE(end);
+    EXPECT_EQ(end->kind, StopKind::kProcessExited);
+    EXPECT_EQ(end->exit_code, 3);
+  }
+
   Engine engine_{SourceKind::kStep};
 };
 
@@ -121,17 +133,9 @@ bool ignores_trap(pid_t tid) {
 TEST_F(RemoteCall, LeavesTheThreadAsItWasAfterSteps) {
   Thread* thread = launch("plain", {"a", "b"});
   ASSERT_NE(thread, nullptr);
-  const pid_t tid = thread->tid();
-  const auto before = request::read_user_regs(tid);
+  const auto before = request::read_user_regs(thread->tid());
   make_stepped_calls(*thread);
-  const auto after = request::read_user_regs(tid);
-  ASSERT_TRUE(before && after);
-  EXPECT_EQ(*before, *after);
-  EXPECT_EQ(request::read_signal_mask(tid).value_or(1), 0U);
-  const auto end = run(*thread);
-  ASSERT_TRUE(end);
-  EXPECT_EQ(end->kind, StopKind::kProcessExited);
-  EXPECT_EQ(end->exit_code, 3);
+  expect_as_it_was(*thread, before);
 }
 
 TEST_F(RemoteCall, LeavesASignalToBeDelivered) {
@@ -183,8 +187,7 @@ TEST_F(RemoteCall, LeavesTheTrapIgnored) {
 TEST_F(LongRemoteCall, IsWaitedFor) {
   Thread* thread = launch("plain", {"a", "b"});
   ASSERT_NE(thread, nullptr);
-  const pid_t tid = thread->tid();
-  const auto before = request::read_user_regs(tid);
+  const auto before = request::read_user_regs(thread->tid());
   const std::string path = make_fifo("fifo");
   UniqueFd other_end;
   std::thread waits{[&] {
@@ -200,14 +203,7 @@ TEST_F(LongRemoteCall, IsWaitedFor) {
     const UniqueFd reader{::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)};
     waits.join();
   }
-  const auto after = request::read_user_regs(tid);
-  ASSERT_TRUE(before && after);
-  EXPECT_EQ(*before, *after);
-  EXPECT_EQ(request::read_signal_mask(tid).value_or(1), 0U);
-  const auto end = run(*thread);
-  ASSERT_TRUE(end);
-  EXPECT_EQ(end->kind, StopKind::kProcessExited);
-  EXPECT_EQ(end->exit_code, 3);
+  expect_as_it_was(*thread, before);
 }
 
 TEST_F(LongRemoteCall, EndsWithTheRecorder) {

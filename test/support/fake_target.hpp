@@ -182,7 +182,7 @@ class FakeTarget : public server::Target,
     thread_options[thread] = options;
   }
   [[nodiscard]] std::vector<ThreadId> untold_thread_ends() const override { return untold_ends; }
-  void forget_untold_thread_ends() override { untold_ends.clear(); }
+  void update_thread_list() override { untold_ends.clear(); }
   void set_reported_events(bool fork, bool vfork, bool exec) override;
 
   // BreakpointControl
