@@ -44,8 +44,9 @@ struct Case {
 /// The program's state before an instruction.
 struct Truth {
   UserRegs regs;
-  std::array<std::uint8_t, 64>
-      overwritten{};  ///< Memory that the instruction is going to overwrite.
+  /// Memory that the instruction is going to overwrite.
+  std::array<std::uint8_t, 64> overwritten{};
+  bool steps_change_overwritten = false;
 };
 
 std::string name_of(const testing::TestParamInfo<Case>& info) {
@@ -55,11 +56,18 @@ std::string name_of(const testing::TestParamInfo<Case>& info) {
   return info.param.values == ValueDepth::kAll ? name + "_all" : name;
 }
 
+/// swapcontext() stores the control register of SSE over the selector of x87 data that fnstenv has
+/// stored. A context switch, and so a step, clears that selector on CPUs that have it (AMD64 APM
+/// vol. 2, "FXSAVE and FXRSTOR Instructions": the 64-bit form keeps no selectors).
+bool is_stmxcsr(std::span<const std::uint8_t> bytes) {
+  return bytes[0] == 0x0f && bytes[1] == 0xae && (bytes[2] >> 3 & 7) == 3;
+}
+
 Truth read_truth(Thread& thread, const UserRegs& regs) {
   namespace translate = arch::x86::translate;
-  Truth out{.regs = regs};
   std::array<std::uint8_t, arch::kMaxInsnBytes> bytes{};
   const std::size_t length = thread.process().read_code(regs.pc(), bytes);
+  Truth out{.regs = regs, .steps_change_overwritten = is_stmxcsr(bytes)};
   const auto insn = translate::decode_source(regs.pc(), std::span{bytes}.first(length));
   const translate::StoredPlace place = translate::value_registers(insn).stored;
   if (place.bytes == 0) return out;
@@ -139,6 +147,7 @@ void judge(const Outcome& recorded, const std::map<Place, std::array<Truth, 2>>&
     // A signal may come between the record of a value and its instruction.
     if (there == truth.end()) continue;
     ++compared;
+    if (arch::old_bytes_of(fact.kind) && there->second[0].steps_change_overwritten) continue;
     const std::uint64_t is = value_of(there->second[0], fact.kind);
     if (is != value_of(there->second[1], fact.kind)) continue;
     if (fact.value == is || ++wrong > 5) continue;
