@@ -25,12 +25,22 @@ constexpr std::array<std::uint8_t, 6> kCloneBegin{0x0f, 0x05, 0x48, 0x85, 0xc0, 
 constexpr std::array<std::uint8_t, 7> kCloneEnd{0x48, 0x31, 0xed, 0x58, 0x5f, 0xff, 0xd0};
 constexpr std::size_t kCloneBytes = kCloneBegin.size() + 1 + kCloneEnd.size();
 
+/// Searches once for what all names have in common: a large program has megabytes of names.
 bool names_a_sanitizer(std::string_view names) {
   constexpr std::array<std::string_view, 5> kNames{"san.so", "__sanitizer_", "__asan_init",
                                                    "__tsan_init", "__ubsan_handle_"};
-  return std::any_of(kNames.begin(), kNames.end(), [&](std::string_view name) {
-    return names.find(name) != std::string_view::npos;
-  });
+  constexpr std::string_view kCommon = "san";
+  for (std::size_t at = 0; at < names.size(); at += kCommon.size()) {
+    const void* found =
+        ::memmem(names.data() + at, names.size() - at, kCommon.data(), kCommon.size());
+    if (found == nullptr) return false;
+    at = static_cast<std::size_t>(static_cast<const char*>(found) - names.data());
+    for (const std::string_view name : kNames) {
+      const std::size_t before = name.find(kCommon);
+      if (before <= at && names.substr(at - before).starts_with(name)) return true;
+    }
+  }
+  return false;
 }
 
 template <typename T>
