@@ -11,8 +11,8 @@
 
 namespace backtrail::tracee {
 
-/// A thread that waits for its CPU a good part of the time shares it. Kernel threads run everywhere,
-/// so that a short preemption does not count. Belongs to the thread that makes it.
+/// A thread that waits for its CPU a good part of the time shares it. Kernel threads run
+/// everywhere, so that a short preemption does not count. Belongs to the thread that makes it.
 class SpareCpu {
  public:
   using Clock = std::chrono::steady_clock;

@@ -44,6 +44,8 @@ constexpr std::uint64_t kWorthABigPage = kBigPageBytes / 3;
 /// The first large page, which begins with the table, is worth it if this much of it is used: it
 /// takes longer than a short process needs for all of its small pages.
 constexpr std::uint64_t kWorthTheFirst = kBigPageBytes / 2;
+/// Part of a log segment that is populated at once where there are no large pages.
+constexpr std::uint64_t kPreparedAtOnce = 256ULL << 10;
 constexpr int kCollapse = 25;  // MADV_COLLAPSE, Linux 6.1
 /// Number of guard pages made at once: kGuardGrowth times the existing ones, but at most
 /// kMostGuards.
@@ -441,20 +443,24 @@ LogRange CacheMemory::segment(std::size_t area, std::size_t index) const {
   return {chunks_.front().host + offset, begin, begin + kSegmentBytes};
 }
 
-void CacheMemory::prepare_segment(std::size_t area, std::size_t index) {
-  const std::size_t number = area * kAreaSegments + index;
-  if (prepared_.test(number)) return;
-  prepared_.set(number);
-  const auto begin = static_cast<std::uint64_t>(segment(area, index).host - host_);
-  const std::uint64_t end = begin + kSegmentBytes;
-  for (std::uint64_t at = begin; at + kBigPageBytes <= end && make_big_page(at);) {
-    at += kBigPageBytes;
+bool CacheMemory::prepare_segment(std::size_t area, std::size_t index) {
+  std::uint64_t& prepared = prepared_.at(area * kAreaSegments + index);
+  if (prepared >= kSegmentBytes) return false;
+  std::uint8_t* const begin = segment(area, index).host + prepared;
+  // The guard page is in the last large page: its memory is used by nobody.
+  if (prepared % kBigPageBytes == 0 && make_big_page(static_cast<std::uint64_t>(begin - host_))) {
+    prepared += kBigPageBytes;
+    return true;
   }
-  populate_pages({host_ + begin, kSegmentBytes});
+  const std::uint64_t bytes = std::min(kPreparedAtOnce, kSegmentBytes - prepared);
+  populate_pages({begin, bytes});
+  prepared += bytes;
+  return true;
 }
 
 void CacheMemory::commit_segment(Thread& thread, std::size_t area, std::size_t index) {
-  prepare_segment(area, index);
+  while (prepare_segment(area, index)) {
+  }
   const std::size_t number = area * kAreaSegments + index;
   if (committed_.test(number)) return;
   committed_.set(number);

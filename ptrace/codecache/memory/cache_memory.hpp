@@ -178,8 +178,9 @@ class CacheMemory : public CodeMemory {
   /// Populates a segment with few calls instead of a page fault per 4 KiB. Does nothing if the
   /// kernel cannot.
   void commit_segment(Thread& thread, std::size_t area, std::size_t index);
-  /// Does the longest part of commit_segment(), for which no thread needs to stop.
-  void prepare_segment(std::size_t area, std::size_t index);
+  /// Does a short part of commit_segment(), for which no thread needs to stop. Returns false if
+  /// nothing is left to do.
+  bool prepare_segment(std::size_t area, std::size_t index);
 
  private:
   /// kThreadsAtOnce thread parts in one mapping.
@@ -218,7 +219,7 @@ class CacheMemory : public CodeMemory {
   std::size_t guarded_ = 1;  ///< Number of parts that have a guard page.
   ValueLogs values_;
   std::size_t areas_ = 0;
-  std::bitset<kMostAreas * kAreaSegments> prepared_;
+  std::array<std::uint64_t, kMostAreas * kAreaSegments> prepared_{};  ///< Populated bytes.
   std::bitset<kMostAreas * kAreaSegments> committed_;
   std::map<std::size_t, LogRange> logs_;  ///< Logs that are not in their parts.
 };

@@ -343,12 +343,10 @@ bool CacheSource::guard_hit(Thread& thread) {
   log_.renew(thread);
   (*regs)[UserReg::kR11] = part_.memory().log_begin().value();
   if (!thread.set_user_regs(*regs)) return false;
+  if (log_.is_busy()) misses_.let_ask(thread);  // and the next segment is prepared meanwhile
   (void)thread.run(RunRequest::kContinue, 0);
-  if (stays) {
-    // While the thread runs on: this segment is not written again for a while.
-    part_.space().learn_from_log(full);
-    log_.prepare_next();
-  }
+  // While the thread runs on: this segment is not written again for a while.
+  if (stays) part_.space().learn_from_log(full);
   if (log_.keeps_all()) hand_on();
   return true;
 }

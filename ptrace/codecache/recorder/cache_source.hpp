@@ -60,7 +60,9 @@ class CacheSource final : public BranchSource, private StepperUser {
     while (misses_.work_ahead()) {
     }
   }
-  bool work_ahead(Thread& /*thread*/) override { return misses_.work_ahead(); }
+  bool work_ahead(Thread& /*thread*/) override {
+    return misses_.work_ahead() || log_.prepare_next();
+  }
   [[nodiscard]] std::optional<SignalSlice::Clock::time_point> stop_due() const override;
   [[nodiscard]] std::uint64_t held_signals() const override;
   void on_pc_written(TraceeAddr from, TraceeAddr to) override { stepper_.pc_written(from, to); }

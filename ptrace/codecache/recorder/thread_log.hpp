@@ -56,8 +56,9 @@ class ThreadLog {
   void renew(Thread& thread);
   /// Returns true if the thread writes a busy log: full logs stay where they are for a while.
   [[nodiscard]] bool is_busy() const { return busy_log_ != nullptr; }
-  /// Populates the memory that a busy log comes to next. Call while the thread runs.
-  void prepare_next() const { busy_log_->prepare_next(); }
+  /// Populates a part of the memory that a busy log comes to next. Call while the thread runs.
+  /// Returns false if nothing is left to do.
+  [[nodiscard]] bool prepare_next() const { return busy_log_ && busy_log_->prepare_next(); }
   /// Returns how many new entries of the running thread's log are final; 0 unless every record is
   /// kept.
   [[nodiscard]] std::size_t new_entries() const;

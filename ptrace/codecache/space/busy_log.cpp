@@ -47,8 +47,8 @@ void BusyLog::commit(Thread& thread) const {
   space_.memory().commit_segment(thread, area_, now_);
 }
 
-void BusyLog::prepare_next() const {
-  space_.memory().prepare_segment(area_, (now_ + 1) % segments_);
+bool BusyLog::prepare_next() const {
+  return space_.memory().prepare_segment(area_, (now_ + 1) % segments_);
 }
 
 }  // namespace backtrail::tracee::cache

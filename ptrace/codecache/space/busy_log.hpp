@@ -37,8 +37,9 @@ class BusyLog {
   bool use_up(TraceeAddr log);
   /// Populates the memory of the rest. The thread must be stopped as for begin().
   void commit(Thread& thread) const;
-  /// Populates the next segment as far as possible while the thread runs.
-  void prepare_next() const;
+  /// Populates a part of the next segment while the thread runs. Returns false if nothing is left
+  /// to do.
+  [[nodiscard]] bool prepare_next() const;
 
  private:
   BusyLog(CacheSpace& space, std::size_t area, std::size_t segments);
