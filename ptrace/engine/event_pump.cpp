@@ -22,6 +22,9 @@ constexpr int kPumpBatch = 256;
 /// How long to look for further requests after a thread was served. A stop and a wake-up take both
 /// sides about as long.
 constexpr std::chrono::microseconds kServeFor{50};
+/// How long to look for the next stop after one was handled. Sleeping costs a wake-up of the CPU,
+/// which takes as long as many a stop.
+constexpr std::chrono::microseconds kStopsFor{100};
 /// Number of looks for requests between two looks for stops, which cost a system call.
 constexpr unsigned kLooksForEachWait = 8;
 /// How long a thread's stop may be hidden by stops of others that take long to handle, and how much
@@ -83,7 +86,8 @@ int EventPump::handle_batch() {
   const Clock::duration hidden_for = kHiddenFor + kHiddenForEach * tasks_.threads().size();
   int handled = 0;
   auto asked = Clock::now();
-  while (handled < kPumpBatch && (waiter_.wait_one() || serve_asking() || wait_in_turn())) {
+  while (handled < kPumpBatch && (waiter_.wait_one() || serve_asking() || wait_in_turn() ||
+                                  (handled != 0 && poll_for_stop()))) {
     ++handled;
     ++handled_since_asked_;
     if (Clock::now() - asked < hidden_for) continue;
@@ -145,6 +149,17 @@ bool EventPump::wait_in_turn() {
   // Otherwise the stop's signal would call the client's loop back here for nothing.
   waiter_.drain();
   return waiter_.wait_one();
+}
+
+/// Looks for a stop as long as one is likely to come, if nobody else needs the CPU. Returns true if
+/// a stop was handled.
+bool EventPump::poll_for_stop() {
+  if (events_.any() || stop_cpu_.narrowed() || !executes_in_software(tasks_)) return false;
+  const auto until = Clock::now() + kStopsFor;
+  while (demands_.may_poll() && Clock::now() < until) {
+    if (waiter_.wait_one()) return true;
+  }
+  return false;
 }
 
 }  // namespace backtrail::tracee

@@ -40,6 +40,7 @@ class EventPump {
   bool serve_asking();
   void ask_each();
   bool wait_in_turn();
+  bool poll_for_stop();
 
   const TaskTable& tasks_;
   PendingEvents& events_;
