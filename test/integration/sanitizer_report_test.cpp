@@ -89,8 +89,8 @@ class SanitizerReport : public ReportFixture, public ::testing::WithParamInterfa
     words.insert(words.end(), {BT_SERVER, "record"});
     words.insert(words.end(), options.begin(), options.end());
     words.insert(words.end(), {"-o", "x.core", "--", "./p", shown.how, more});
-    run(words, -1);
-    ASSERT_TRUE(std::filesystem::exists(folder / "x.core"));
+    const std::string said = run(words, -1);
+    ASSERT_TRUE(std::filesystem::exists(folder / "x.core")) << said;
   }
   [[nodiscard]] std::string place(const Case& shown) const {
     return "(called at|called from|interrupted) (.*, )?" + shown.function +
