@@ -7,6 +7,8 @@
 
 #include <sched.h>
 
+#include "ptrace/os/cpu_pin.hpp"
+
 namespace backtrail::tracee {
 namespace {
 
@@ -20,37 +22,26 @@ constexpr std::chrono::milliseconds kLongestPause{256};
 /// Stops and wake-ups make it wait a tenth of that on an idle machine, an equal thread half of it.
 constexpr int kSharedPart = 5;
 
-cpu_set_t allowed_cpus() {
-  cpu_set_t set;
-  if (::sched_getaffinity(0, sizeof set, &set) != 0) CPU_ZERO(&set);
-  return set;
+bool has_several(const cpu_set_t& cpus) {
+  return CPU_COUNT(&cpus) > 1;
 }
 
-/// Makes the calling thread go to one of `cpus` at once. It stays there as long as the kernel
-/// likes.
-bool go_to(const cpu_set_t& cpus) {
-  const cpu_set_t allowed = allowed_cpus();
-  return ::sched_setaffinity(0, sizeof cpus, &cpus) == 0 &&
-         ::sched_setaffinity(0, sizeof allowed, &allowed) == 0;
+/// Makes the calling thread go to a CPU at once. It stays there as long as the kernel likes.
+bool go_to(int cpu) {
+  return CpuPin{0}.pin(cpu);
 }
 
 /// Makes the calling thread leave its CPU. Returns the CPU that it was on; nullopt if it may use no
 /// other. The kernel often lets a thread and the one that it wakes share a CPU beside an idle one.
-std::optional<std::size_t> leave_cpu() {
-  const int cpu = ::sched_getcpu();
-  if (cpu < 0) return std::nullopt;
-  const auto left = static_cast<std::size_t>(cpu);
-  cpu_set_t others = allowed_cpus();
-  CPU_CLR(left, &others);
-  if (CPU_COUNT(&others) == 0 || !go_to(others)) return std::nullopt;
-  return left;
-}
-
-void return_to(std::size_t cpu) {
-  cpu_set_t one;
-  CPU_ZERO(&one);
-  CPU_SET(cpu, &one);
-  (void)go_to(one);
+std::optional<int> leave_cpu() {
+  const int left = ::sched_getcpu();
+  const cpu_set_t allowed = CpuPin{0}.allowed();
+  if (left < 0 || !has_several(allowed)) return std::nullopt;
+  int other = left;
+  do {
+    other = (other + 1) % CPU_SETSIZE;
+  } while (!CPU_ISSET(static_cast<std::size_t>(other), &allowed));
+  return go_to(other) ? std::optional{left} : std::nullopt;
 }
 
 }  // namespace
@@ -75,13 +66,12 @@ void SpareCpu::look(Clock::time_point now, std::optional<RunTimes> times) {
     left_.reset();
     // Stops leave both threads time: on one CPU neither waits, until one looks for requests.
     if (there_) pause_ = kShortestPause;
-    const cpu_set_t allowed = allowed_cpus();
-    there_ = CPU_COUNT(&allowed) > 1;
+    there_ = has_several(CpuPin{0}.allowed());
     next_look_ = now + (there_ ? kInterval : kLongestPause);
     return;
   }
   if (left_) {
-    return_to(*left_);
+    (void)go_to(*left_);
     left_.reset();
   } else {
     left_ = leave_cpu();

@@ -4,7 +4,6 @@
 /// Detects whether there is a CPU that no other thread wants.
 
 #include <chrono>
-#include <cstddef>
 #include <optional>
 
 #include "ptrace/os/run_times.hpp"
@@ -35,7 +34,7 @@ class SpareCpu {
   Clock::time_point next_look_;
   Clock::duration pause_;  ///< How long is_there() is false if the thread had to wait.
   bool there_ = false;
-  std::optional<std::size_t> left_;  ///< The CPU that the thread left for a trial of another one.
+  std::optional<int> left_;  ///< The CPU that the thread left for a trial of another one.
 };
 
 }  // namespace backtrail::tracee

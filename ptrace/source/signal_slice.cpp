@@ -2,11 +2,11 @@
 #include "ptrace/source/signal_slice.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <utility>
 
 #include "ptrace/os/procfs.hpp"
 #include "ptrace/os/ptrace_request.hpp"
+#include "ptrace/os/run_times.hpp"
 #include "ptrace/os/signal_bits.hpp"
 #include "ptrace/tracee/thread.hpp"
 
@@ -30,11 +30,9 @@ constexpr SignalSlice::Clock::duration kLongest = 20ms;
 /// Returns how long the thread has been on a CPU; nullopt if the kernel does not tell.
 std::optional<std::chrono::nanoseconds> run_time(pid_t tid) {
   const auto text = ProcFs{}.read(tid, "schedstat");
-  std::int64_t ran = 0;
-  if (!text || std::from_chars(text->data(), text->data() + text->size(), ran).ec != std::errc{}) {
-    return std::nullopt;
-  }
-  return std::chrono::nanoseconds{ran};
+  const auto times = text ? parse_run_times(*text) : std::nullopt;
+  if (!times) return std::nullopt;
+  return times->ran;
 }
 
 }  // namespace

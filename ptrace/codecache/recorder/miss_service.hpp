@@ -25,7 +25,8 @@ class MissService {
   void expect_service(bool on) { is_served_ = on; }
   /// Returns true if the thread asks in shared memory instead of stopping.
   [[nodiscard]] bool may_ask() const { return may_ask_; }
-  /// Call when a miss of the stopped thread has been served: it is likely to miss again soon.
+  /// Call when a miss of the stopped thread has been served, because it is likely to miss again
+  /// soon, or when there is something to be done ahead while it runs.
   void let_ask(Thread& thread);
   /// From here on the thread stops at a miss.
   void let_wait();
