@@ -229,9 +229,10 @@ std::uint64_t CacheLog::own_newest(std::uint64_t entries) {
   return dropped;
 }
 
-ValueStream& CacheLog::values() {
-  if (!values_) values_ = std::make_unique<ValueStream>();
-  return *values_;
+void CacheLog::end_values(std::uint64_t next, std::uint64_t left) {
+  if (!values_) return;
+  values_->end_writing(next);
+  values_->add_anchor(entries_seen_, left, entries_done_);
 }
 
 void CacheLog::add_facts(std::span<const ValueFact> facts) {

@@ -84,11 +84,19 @@ class CacheLog {
   /// Appends a record. A sentinel with a distance of 0 takes its place among the events; others
   /// wait for the entry that they follow.
   void add_record(const Record& record);
-  /// The thread's recorded values, to be taken along with the entries. Kept from the first call on.
-  [[nodiscard]] ValueStream& values();
-  /// Call where the thread leaves translated code, after its entries and values have been added.
-  /// The newest `left` values belong to no entry.
-  void end_values(std::uint64_t left) { values().add_anchor(entries_seen_, left, entries_done_); }
+  /// The thread records values in a ring, which is borrowed (ValueStream).
+  void use_values(std::span<const std::uint64_t> ring) {
+    values_ = std::make_unique<ValueStream>(ring);
+  }
+  /// Null unless the thread records values.
+  [[nodiscard]] const ValueStream* values() const { return values_.get(); }
+  /// Call before the thread runs translated code. Values are decoded only where it does not.
+  void begin_values() {
+    if (values_) values_->begin_writing();
+  }
+  /// Call where the thread leaves translated code, after its entries have been added. `next` is the
+  /// index of its next value; the newest `left` values belong to no entry.
+  void end_values(std::uint64_t next, std::uint64_t left);
   /// Adds facts at the present place: ValueFact::record has no meaning.
   void add_facts(std::span<const ValueFact> facts);
   /// Decodes everything, passes it to `consumer` and drops it.

@@ -169,6 +169,8 @@ void ExitTable::count(std::span<const std::uint32_t> exit_ids, LogCounts& counts
     for (const std::uint32_t exit_id : part) sum += exit_id < known ? weights[exit_id] : 0;
     counts.branches += sum & 0xffff'ffffU;
     counts.instructions += sum >> 32U;
+    if (values_.size() == 0) continue;
+    for (const std::uint32_t exit_id : part) counts.values += values_.before_exit(exit_id);
   }
 }
 

@@ -95,6 +95,7 @@ struct NewExit {
 struct LogCounts {
   std::uint64_t branches = 0;
   std::uint64_t instructions = 0;
+  std::uint64_t values = 0;  ///< Recorded values (ValuePoints).
 };
 
 /// Grows only: an exit id never changes its meaning.

@@ -2,76 +2,76 @@
 #include "decoder/cachelog/value_stream.hpp"
 
 #include <algorithm>
+#include <ranges>
 
 #include "arch/base/log.hpp"
 
 namespace backtrail::decoder {
+namespace {
 
-void ValueStream::hold(std::span<const std::uint64_t> values) {
-  if (values.empty()) return;
-  if (!pieces_.empty()) {
-    Piece& last = pieces_.back();
-    const bool goes_on =
-        last.copied.empty() && last.values.data() + last.values.size() == values.data();
-    if (goes_on) {
-      last.values = {last.values.data(), last.values.size() + values.size()};
-      end_ += values.size();
-      return;
-    }
-  }
-  pieces_.push_back({.first = end_, .values = values, .copied = {}});
-  end_ += values.size();
-}
+/// Part of a ring whose oldest values may have been overwritten by some that do not count yet.
+constexpr std::size_t kOverwrittenPart = 1024;
 
-void ValueStream::drop_before(std::uint64_t number) {
-  while (!pieces_.empty() && pieces_.front().first + pieces_.front().values.size() <= number) {
-    pieces_.pop_front();
-  }
-  if (pieces_.empty() || pieces_.front().first >= number) return;
-  Piece& oldest = pieces_.front();
-  oldest.values = oldest.values.subspan(number - oldest.first);
-  oldest.first = number;
-}
+}  // namespace
 
-void ValueStream::forget(std::span<const std::uint64_t> memory) {
-  for (auto piece = pieces_.rbegin(); piece != pieces_.rend(); ++piece) {
-    const bool is_there = piece->copied.empty() &&
-                          piece->values.data() < memory.data() + memory.size() &&
-                          memory.data() < piece->values.data() + piece->values.size();
-    if (is_there) return drop_before(piece->first + piece->values.size());
-  }
+void ValueStream::end_writing(std::uint64_t next) {
+  end_ += index_of(next - end_);
+  is_written_ = false;
 }
 
 void ValueStream::own(std::uint64_t most) {
-  drop_before(end_ - std::min(end_, most));
-  for (Piece& piece : pieces_) {
-    if (!piece.copied.empty()) continue;
-    piece.copied = {piece.values.begin(), piece.values.end()};
-    piece.values = piece.copied;
+  std::vector<std::uint64_t> kept;
+  const std::uint64_t count = std::min<std::uint64_t>(most, ring_.size());
+  for (std::uint64_t distance = count; distance != 0; --distance) {
+    if (const auto value = at(end_ - distance)) kept.push_back(*value);
   }
+  own_ = std::move(kept);
+  is_owned_ = true;
 }
 
 std::optional<std::uint64_t> ValueStream::at(std::uint64_t number) const {
-  const auto after =
-      std::partition_point(pieces_.begin(), pieces_.end(),
-                           [number](const Piece& piece) { return piece.first <= number; });
-  if (after == pieces_.begin()) return std::nullopt;
-  const Piece& piece = *std::prev(after);
-  const std::uint64_t index = number - piece.first;
-  return index < piece.values.size() ? std::optional{piece.values[index]} : std::nullopt;
+  const std::uint64_t distance = end_ - number;
+  if (distance == 0) return std::nullopt;
+  if (is_owned_) {
+    return distance <= own_.size() ? std::optional{own_[own_.size() - distance]} : std::nullopt;
+  }
+  if (is_written_ || distance > ring_.size() - ring_.size() / kOverwrittenPart) return std::nullopt;
+  return ring_[index_of(number)];
 }
 
 void ValueStream::add_anchor(std::uint64_t entries, std::uint64_t left, std::uint64_t oldest) {
   for (; !anchors_.empty() && anchors_.front().entries < oldest; anchors_.pop_front()) {
     before_ = anchors_.front();
   }
-  anchors_.push_back({entries, end_ - std::min(end_, left), end_});
+  anchors_.push_back({entries, end_ - left, end_});
 }
 
-void ValueStream::note_mismatch(const Anchor& anchor, std::uint64_t begin,
-                                std::uint64_t counted) const {
-  log::decoder().debug("op=align_values entries {} to {} stand for {} values, up to number {}",
-                       begin, anchor.entries, counted, anchor.values);
+bool ValueStream::fits(const Interval& interval) const {
+  if (!interval.begins_at) return true;
+  return index_of(*interval.begins_at + interval.counted) == index_of(interval.end.values);
+}
+
+/// Counts backwards from the newest value.
+std::deque<ValueStream::Stretch> ValueStream::place(std::span<const Interval> intervals) const {
+  std::deque<Stretch> out;
+  std::optional<std::uint64_t> end;
+  if (!is_written_) end = end_;
+  for (const Interval& interval : intervals | std::views::reverse) {
+    if (!fits(interval)) {
+      note_mismatch(interval);
+      end.reset();
+    } else if (end) {
+      *end -= (interval.end.next - interval.end.values) + interval.counted;
+    }
+    if (interval.from != interval.end.entries) out.push_front({interval.from, end});
+  }
+  return out;
+}
+
+void ValueStream::note_mismatch(const Interval& interval) const {
+  log::decoder().debug("op=align_values entries {} to {} stand for {} values, index {} to {}",
+                       interval.from, interval.end.entries, interval.counted,
+                       index_of(interval.begins_at.value_or(0)), index_of(interval.end.values));
 }
 
 }  // namespace backtrail::decoder

@@ -74,7 +74,8 @@ struct Ahead {
 /// since its log was taken. Translated code saves the log pointer before each call.
 std::optional<std::uint32_t> logged_ahead(cache::CacheSpace& space, pid_t tid) {
   // Thread parts are taken from the first on, so the first part with this id is the thread's.
-  const std::size_t most = std::min(space.process().threads().size() + 8, cache::kThreadsAtOnce);
+  const std::size_t most =
+      std::min(space.process().threads().size() + 8, space.memory().parts_at_once());
   for (std::size_t slot = 0; slot < most; ++slot) {
     const cache::ThreadMemory memory = space.memory().thread(slot);
     const std::uint64_t ids = memory.read(Slot::kProcessId);

@@ -23,6 +23,11 @@ constexpr std::uint8_t kRsi = 6;
 constexpr std::uint8_t kRdi = 7;
 constexpr std::uint64_t kCount = 20000;  ///< Stores of one round of `tallies`.
 
+/// Threads go round in their rings, which hold four fifths of the values of four rounds.
+constexpr std::uint64_t least_judged(std::uint64_t rounds) {
+  return rounds * kCount * 4 / 5;
+}
+
 struct CountedRun {
   Outcome outcome;
   std::shared_ptr<SourceStatistics> sums = std::make_shared<SourceStatistics>();
@@ -127,7 +132,7 @@ TEST_P(KeptValuesOf, FollowFromTheNumbersOfTheStores) {
       judged += judge(*thread);
       handled += judge_handler(*thread);
     }
-    EXPECT_GE(judged, GetParam().rounds * kCount * 99 / 100);
+    EXPECT_GE(judged, least_judged(GetParam().rounds));
     if (has_signals) {
       EXPECT_GE(handled, 18U);
     }
@@ -152,7 +157,7 @@ TEST(KeptValuesInMemory, AreUsedByTheNextProcess) {
   EXPECT_LT(second.sums->misses, first.sums->misses);
   std::uint64_t judged = 0;
   for (const auto& thread : second.outcome.threads) judged += judge(*thread);
-  EXPECT_GE(judged, 12 * kCount * 99 / 100);
+  EXPECT_GE(judged, least_judged(12));
 }
 
 TEST(PersistentCode, OfEachDepthIsKept) {

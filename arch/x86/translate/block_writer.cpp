@@ -6,7 +6,7 @@
 namespace backtrail::arch::x86::translate {
 namespace {
 
-/// Values that are stored before they are counted: their distances fit one byte.
+/// Values that are stored before they are counted: their number fits the packed pc map.
 constexpr std::size_t kMostUncounted = 15;
 
 /// Returns an empty superblock that has the memory of another one.
@@ -144,7 +144,7 @@ void BlockWriter::open_values(TraceeAddr pc, std::size_t more) {
   if (places_.values_in_r10) return;
   close_r10(pc);
   mark(pc);
-  emit_.load(Gpr::kR10, Slot::kValues);
+  emit_.load16(Gpr::kR10, Memory::of(Slot::kValues));
   places_.values_in_r10 = true;
 }
 
@@ -156,8 +156,8 @@ void BlockWriter::note_counted(TraceeAddr pc, ValueKind kind) {
 void BlockWriter::count_values(TraceeAddr pc, std::uint8_t more_flags, std::int32_t stack_add) {
   if (places_.values == 0) return;
   mark(pc, more_flags, stack_add);
-  emit_.lea(Gpr::kR10, Memory::at(Gpr::kR10, value_distance()));
-  emit_.store(Slot::kValues, Gpr::kR10);
+  emit_.lea32(Gpr::kR10, Memory::at(Gpr::kR10, static_cast<std::int8_t>(places_.values)));
+  emit_.store16(Memory::of(Slot::kValues), Gpr::kR10);
   places_.values = 0;
   mark(pc, more_flags, stack_add);
 }

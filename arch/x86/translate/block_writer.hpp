@@ -18,7 +18,7 @@ struct RegisterPlaces {
   bool r11_dirty = false;      ///< The slot of r11 is older than the register.
   bool log_in_slot = false;    ///< The log pointer is in its slot and not in r11.
   bool rcx_in_slot = false;    ///< The program's rcx is in its slot and not in rcx.
-  bool values_in_r10 = false;  ///< r10 is what Slot::kValues is.
+  bool values_in_r10 = false;  ///< r10 is the index in Slot::kValues.
   bool is_recording = false;   ///< As PcMapEntry::is_recording.
   std::uint8_t values = 0;     ///< As PcMapEntry::values.
 
@@ -91,11 +91,11 @@ class BlockWriter {
     passed_ = passed;
     values_ = values;
   }
-  /// Makes r10 point to where the next value goes, at a distance of value_distance(), with room for
-  /// `more` values.
+  /// Makes r10 the index in the ring from which next_value() counts, with room for `more` values.
   void open_values(TraceeAddr pc, std::size_t more);
-  [[nodiscard]] std::int8_t value_distance(std::size_t more = 0) const {
-    return static_cast<std::int8_t>((places_.values + more) * sizeof(std::uint64_t));
+  /// Returns where the next value goes, or the one that is `more` after it.
+  [[nodiscard]] Memory next_value(std::size_t more = 0) const {
+    return Memory::value(Gpr::kR10, places_.values + more);
   }
   /// Call when the emitted code has stored a value before the instruction at `pc` has begun.
   void note_value(TraceeAddr pc, ValueKind kind) {

@@ -94,6 +94,12 @@ void Emitter::jump(const Memory& memory) {
   bytes(with_memory(0, 0xff, kExtension, memory).view());
 }
 
+void Emitter::store16(const Memory& memory, Gpr reg) {
+  constexpr std::uint8_t kOperandSize = 0x66;
+  bytes({kOperandSize});
+  narrow(0x89, reg, memory);
+}
+
 void Emitter::store_value(const Memory& memory, std::uint32_t value) {
   Code code = with_memory(kRexW, 0xc7, 0, memory);
   code.add_word32(value);

@@ -64,6 +64,8 @@ class Emitter {
   void load32(Gpr reg, const Memory& memory) { narrow(0x8b, reg, memory); }
   void load16(Gpr reg, const Memory& memory) { narrow(0x0fb7, reg, memory); }
   void load8(Gpr reg, const Memory& memory) { narrow(0x0fb6, reg, memory); }
+  /// mov [memory], reg16
+  void store16(const Memory& memory, Gpr reg);
   /// lea reg, [memory] / lea reg32, [memory]
   void lea(Gpr reg, const Memory& memory) { wide(0x8d, reg, memory); }
   void lea32(Gpr reg, const Memory& memory) { narrow(0x8d, reg, memory); }

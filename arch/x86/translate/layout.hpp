@@ -43,10 +43,19 @@ enum class Slot : std::uint32_t {
   kReturnR10 = 192,     ///< The program's r10 after that return.
   kReturnR11 = 200,     ///< The program's r11 after that return.
   kReturnSegv = 208,    ///< Value of kSegvBlocked after that return.
-  kValues = 216,        ///< Where the next recorded value goes; see value_recorder.hpp.
+  kValues = 216,        ///< Index of the next recorded value in the ring; only two bytes change.
   kFrame = 1024,        ///< Copy of a signal frame, kFrameBytes long, for the kernel to read.
 };
 inline constexpr std::size_t kThreadPageBytes = 4096;
+
+/// The ring of recorded values, as an offset from the gs base; the log lies in between. Indices
+/// have 16 bits, so that the ring begins again without a comparison, which would change flags.
+inline constexpr std::uint32_t kValuesOffset = kThreadPageBytes + (1U << 20U) + 4096;
+inline constexpr std::size_t kRingValues = 65536;
+inline constexpr std::size_t kValueBytes = 8;
+/// Values that are stored before they are counted may lie after the end of the ring, where its
+/// first page is mapped once more.
+inline constexpr std::size_t kRepeatedBytes = 4096;
 
 /// Offsets in struct ucontext, which rsp points to at rt_sigreturn (asm/ucontext.h,
 /// asm/sigcontext.h).

@@ -70,6 +70,14 @@ struct Memory {
   static constexpr Memory sum(Gpr base, Gpr index, std::int8_t distance) {
     return {.base = base, .index = index, .displacement = distance, .displacement_bytes = 1};
   }
+  /// gs:[index*8+kValuesOffset+more*8]: a value of the ring.
+  static constexpr Memory value(Gpr index, std::size_t more) {
+    return {.index = index,
+            .scale_bits = 3,
+            .displacement = static_cast<std::int32_t>(kValuesOffset + more * kValueBytes),
+            .displacement_bytes = 4,
+            .is_gs = true};
+  }
   /// [table+index*8], for a table below kTableLimit.
   static constexpr Memory entry(TraceeAddr table, Gpr index) {
     return {.index = index,

@@ -34,7 +34,7 @@ struct PcMapEntry {
   std::int32_t stack_add = 0;  ///< To be added to rsp for the program's value.
   std::uint16_t passed = 0;    ///< Branches taken since the start of the superblock.
   std::uint8_t flags = 0;      ///< StateFlag bits.
-  /// Values that the superblock has stored since Slot::kValues was advanced; r10 equals the slot.
+  /// Values that the superblock has stored since Slot::kValues was advanced.
   std::uint8_t values = 0;
   bool is_recording = false;  ///< Values are being recorded; the instruction at `pc` comes after.
 };

@@ -122,7 +122,7 @@ struct TranslateOptions {
   /// superblocks contain the same code.
   bool saves_memory = false;
   /// Record values that make the past known: the registers that form the addresses of stores, and
-  /// those of system calls. They go to where Slot::kValues points.
+  /// those of system calls. They go to the ring at kValuesOffset.
   bool records_values = false;
   /// Record the bytes that stores overwrite, besides.
   bool records_old_bytes = false;

@@ -12,10 +12,9 @@ namespace {
 constexpr std::uint16_t set_of(Gpr reg) {
   return static_cast<std::uint16_t>(1U << static_cast<unsigned>(reg));
 }
-/// r10 is the pointer while values are recorded.
+/// r10 is the index in the ring while values are recorded.
 constexpr std::uint16_t kRecordable = static_cast<std::uint16_t>(~set_of(Gpr::kR10));
 constexpr unsigned kRegisters = 16;
-constexpr std::uint8_t kValueBytes = sizeof(std::uint64_t);
 constexpr std::uint8_t kFsPrefix = 0x64;
 
 /// Returns the operand `bytes` further on; nullopt if its distance has no encoding then.
@@ -28,13 +27,14 @@ std::optional<Memory> moved(Memory at, unsigned bytes) {
 }
 
 std::uint8_t part_bytes(const StoredPlace& place) {
-  return std::min(place.bytes, kValueBytes);
+  return std::min(place.bytes, static_cast<std::uint8_t>(kValueBytes));
 }
 unsigned parts_of(const StoredPlace& place) {
   return place.bytes / part_bytes(place);
 }
 
-/// Returns true if all parts can be loaded while r10 points to the values, or there is only one.
+/// Returns true if all parts can be loaded while r10 is the index in the ring, or there is only
+/// one.
 bool can_record(const StoredPlace& place) {
   if (place.bytes == 0 || place.is_relative) return place.bytes != 0;
   return moved(place.at, place.bytes) && (parts_of(place) == 1 || !place.uses(Gpr::kR10));
@@ -47,9 +47,7 @@ void ValueRecorder::record(TraceeAddr pc, std::span<const Gpr> regs) {
   writer_.set_recording(true);
   writer_.mark(pc);
   std::size_t more = 0;
-  for (const Gpr reg : regs) {
-    writer_.emit().store(Memory::at(Gpr::kR10, writer_.value_distance(more++)), reg);
-  }
+  for (const Gpr reg : regs) writer_.emit().store(writer_.next_value(more++), reg);
   for (const Gpr reg : regs) writer_.note_value(pc, static_cast<ValueKind>(reg));
   writer_.set_recording(false);
 }
@@ -104,7 +102,7 @@ void ValueRecorder::load(Gpr reg, const Memory& from, unsigned bytes) {
 
 void ValueRecorder::load_part(const SourceInsn& insn, const StoredPlace& place, OldBytes part) {
   Emitter& emit = writer_.emit();
-  const unsigned distance = unsigned{part.part} * kValueBytes;
+  const auto distance = static_cast<unsigned>(part.part * kValueBytes);
   if (place.is_relative) {
     emit.move(Gpr::kR11, insn.target.value() + distance);
     return load(Gpr::kR11, Memory::at(Gpr::kR11), part.size);
@@ -126,7 +124,7 @@ void ValueRecorder::record_old(const SourceInsn& insn, const StoredPlace& place)
   for (unsigned i = 0; i < parts; ++i) {
     load_part(insn, place, {static_cast<std::uint8_t>(i), part_bytes(place)});
     if (in_r10) writer_.open_values(insn.pc, parts);
-    writer_.emit().store(Memory::at(Gpr::kR10, writer_.value_distance(i)), Gpr::kR11);
+    writer_.emit().store(writer_.next_value(i), Gpr::kR11);
   }
   for (unsigned i = 0; i < parts; ++i) {
     writer_.note_value(insn.pc, kind_of({static_cast<std::uint8_t>(i), part_bytes(place)}));
@@ -155,14 +153,11 @@ void ValueRecorder::before_call(const SourceInsn& call) {
                          [](const auto& input) { return static_cast<Gpr>(input.encoding); });
   Emitter& emit = writer_.emit();
   writer_.mark(call.pc);
-  emit.load(Gpr::kR11, Slot::kValues);
-  std::int8_t at = 0;
-  for (const Gpr reg : inputs) {
-    emit.store(Memory::at(Gpr::kR11, at), reg);
-    at = static_cast<std::int8_t>(at + kValueBytes);
-  }
-  emit.lea(Gpr::kR11, Memory::at(Gpr::kR11, at));
-  emit.store(Slot::kValues, Gpr::kR11);
+  emit.load16(Gpr::kR11, Memory::of(Slot::kValues));
+  std::size_t more = 0;
+  for (const Gpr reg : inputs) emit.store(Memory::value(Gpr::kR11, more++), reg);
+  emit.lea32(Gpr::kR11, Memory::at(Gpr::kR11, static_cast<std::int8_t>(more)));
+  emit.store16(Memory::of(Slot::kValues), Gpr::kR11);
   for (const Gpr reg : inputs) writer_.note_counted(call.pc, static_cast<ValueKind>(reg));
 }
 

@@ -3,10 +3,9 @@
 /// @file
 /// The code that records values (TranslateOptions::records_values).
 ///
-/// A value is eight bytes. The first ones of a superblock go to the address in Slot::kValues, which
-/// is in r10 meanwhile, and following places. Where r10 is needed for something else, and at exits,
-/// the code advances Slot::kValues: only then the values count. A store of a value may fault, at
-/// the end of the memory for values; the values that do not count yet may then be moved.
+/// A value is eight bytes. The first ones of a superblock go to the index in Slot::kValues, which
+/// is in r10 meanwhile, and following places of the ring. Where r10 is needed for something else,
+/// and at exits, the code advances Slot::kValues: only then the values count.
 
 #include <cstdint>
 #include <span>

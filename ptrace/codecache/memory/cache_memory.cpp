@@ -53,6 +53,10 @@ constexpr std::size_t kGuardGrowth = 8;
 constexpr std::size_t kMostGuards = kThreadsAtOnce;
 constexpr std::size_t kMostGuardCallBytes = 48;
 static_assert(kMostGuards * kMostGuardCallBytes + 128 <= kBatchBytes);
+/// As kMostGuards, with rings of values.
+constexpr std::size_t kMostRings = kMostGuards / 4;
+constexpr std::size_t kMostRingCallBytes = 96;
+static_assert(kMostRings * (kMostGuardCallBytes + kMostRingCallBytes) + 128 <= kBatchBytes);
 /// Room left below an executable for its own mappings.
 constexpr std::uint64_t kGapBytes = 1ULL << 20;
 constexpr std::uint64_t kTableTop = 0x7f00'0000;
@@ -183,8 +187,14 @@ CacheMemory::~CacheMemory() {
   for (std::size_t i = 1; i < chunks_.size(); ++i) ::munmap(chunks_[i].host, kThreadsBytes);
 }
 
-Result<std::unique_ptr<CacheMemory>> CacheMemory::create(Thread& thread) {
-  std::unique_ptr<CacheMemory> memory{new CacheMemory};
+std::span<const std::uint64_t> ThreadMemory::values() const {
+  const void* begin = host_ + translate::kValuesOffset;
+  return {static_cast<const std::uint64_t*>(begin), translate::kRingValues};
+}
+
+Result<std::unique_ptr<CacheMemory>> CacheMemory::create(Thread& thread, bool records_values) {
+  const std::uint64_t part_bytes = records_values ? kRecordingThreadBytes : kThreadBytes;
+  std::unique_ptr<CacheMemory> memory{new CacheMemory{part_bytes}};
   Process& process = thread.process();
   process.address_limit.leave_room(process.pid(), kMappedBytes);
   const auto done = memory->map(thread);
@@ -297,7 +307,7 @@ Result<void> CacheMemory::map_rest(RemoteCalls& remote, std::uint64_t fd,
     batch.call(SYS_madvise, {threads.value(), kThreadsBytes, how});
   }
   const TraceeAddr page = thread(0).page();
-  batch.call(SYS_mprotect, {thread(0).log_end().value(), kGuardBytes, PROT_NONE});
+  prepare_part(batch, 0);
   const std::uint64_t actions = (page + kScratchOffset).value();
   batch.call(SYS_rt_sigaction, {SIGSEGV, 0, actions, kSigsetBytes});
   batch.call(SYS_rt_sigaction, {SIGTRAP, 0, actions + sizeof(KernelSigaction), kSigsetBytes});
@@ -318,7 +328,7 @@ Result<void> CacheMemory::remove(Thread& thread) {
   for (const ThreadChunk& chunk : chunks_) {
     BT_CHECKED(remote.call(SYS_munmap, {chunk.base.value(), kThreadsBytes}));
   }
-  return values_.remove(remote);
+  return {};
 }
 
 bool CacheMemory::has_mapped(TraceeAddr address) const {
@@ -326,14 +336,13 @@ bool CacheMemory::has_mapped(TraceeAddr address) const {
     return address >= begin && address < begin + bytes;
   };
   return is_in(mapping(), kSharedBytes) || is_in(table_, kTableSpan) ||
-         values_.has_mapped(address) ||
          std::any_of(chunks_.begin(), chunks_.end(),
                      [&](const ThreadChunk& chunk) { return is_in(chunk.base, kThreadsBytes); });
 }
 
 ThreadMemory CacheMemory::part(std::size_t index) const {
-  const ThreadChunk& chunk = chunks_.at(index / kThreadsAtOnce);
-  const std::uint64_t offset = index % kThreadsAtOnce * kThreadBytes;
+  const ThreadChunk& chunk = chunks_.at(index / parts_at_once());
+  const std::uint64_t offset = index % parts_at_once() * part_bytes_;
   return {chunk.host + offset, chunk.base + offset};
 }
 
@@ -350,8 +359,7 @@ void CacheMemory::set_log(std::size_t index, const std::optional<LogRange>& log)
 
 Result<void> CacheMemory::add_chunk(Thread& thread) {
   Process& process = thread.process();
-  process.address_limit.leave_room(
-      process.pid(), kMappedBytes + chunks_.size() * kThreadsBytes + values_.mapped_bytes());
+  process.address_limit.leave_room(process.pid(), kMappedBytes + chunks_.size() * kThreadsBytes);
   BT_TRY(const BorrowedName name, BorrowedName::of(thread));
   BT_TRY(RemoteCalls remote, RemoteCalls::begin(thread));
   BT_TRY(const ProgramFile file, ProgramFile::make(process, remote, name, kThreadsBytes));
@@ -386,32 +394,34 @@ Result<void> CacheMemory::map_chunk(RemoteCalls& remote, std::uint64_t fd) {
   return {};
 }
 
+void CacheMemory::prepare_part(CallBatch& batch, std::size_t index) const {
+  const ThreadMemory memory = part(index);
+  batch.call(SYS_mprotect, {memory.log_end().value(), kGuardBytes, PROT_NONE});
+  if (!has_values()) return;
+  // An old size of 0 maps shared pages once more: mremap(2).
+  const std::uint64_t ring = memory.page().value() + translate::kValuesOffset;
+  const std::uint64_t end = ring + kValuesBytes;
+  batch.call(SYS_mremap, {ring, 0, translate::kRepeatedBytes, MREMAP_MAYMOVE | MREMAP_FIXED, end},
+             end);
+}
+
 Result<void> CacheMemory::prepare_thread(Thread& thread, std::size_t index) {
   if (index < guarded_) return {};
-  if (index >= chunks_.size() * kThreadsAtOnce) BT_CHECKED(add_chunk(thread));
-  if (index >= kThreadsAtOnce) guarded_ = std::max(guarded_, kThreadsAtOnce);
+  const std::size_t at_once = parts_at_once();
+  if (index >= chunks_.size() * at_once) BT_CHECKED(add_chunk(thread));
+  if (index >= at_once) guarded_ = std::max(guarded_, at_once);
   // Prepare more each time, because a stop of a thread costs as much as many calls. Parts that
   // areas may use come last.
-  constexpr std::size_t kFirstOfAreas = first_part_of(kMostAreas);
-  std::size_t end =
-      std::min({guarded_ * kGuardGrowth, guarded_ + kMostGuards, chunks_.size() * kThreadsAtOnce});
-  if (index < kFirstOfAreas) end = std::min(end, kFirstOfAreas);
+  const std::size_t first_of_areas = first_part_of(kMostAreas);
+  const std::size_t most = has_values() ? kMostRings : kMostGuards;
+  std::size_t end = std::min({guarded_ * kGuardGrowth, guarded_ + most, chunks_.size() * at_once});
+  if (index < first_of_areas) end = std::min(end, first_of_areas);
   if (index < first_area_part()) end = std::min(end, first_area_part());
   CallBatch batch{code_ + kTranslationBytes};
-  for (std::size_t i = guarded_; i < end; ++i) {
-    batch.call(SYS_mprotect, {part(i).log_end().value(), kGuardBytes, PROT_NONE});
-  }
+  for (std::size_t i = guarded_; i < end; ++i) prepare_part(batch, i);
   BT_CHECKED(run(thread, batch));
   guarded_ = end;
   return {};
-}
-
-Result<void> CacheMemory::prepare_values(Thread& thread, std::size_t index) {
-  Process& process = thread.process();
-  process.address_limit.leave_room(process.pid(), kMappedBytes +
-                                                      (chunks_.size() - 1) * kThreadsBytes +
-                                                      values_.mapped_bytes() + ValueLogs::kSpan);
-  return values_.prepare(thread, index);
 }
 
 Result<void> CacheMemory::run(Thread& thread, CallBatch& batch) {

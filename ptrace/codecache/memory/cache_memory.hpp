@@ -4,7 +4,7 @@
 /// The memory of translated code, its look-up table and the threads' logs: one memfd, mapped in the
 /// program and in the server.
 ///
-///     memfd:   | table | code | thread 0: page, log, guard | thread 1: ... |
+///     memfd:   | table | code | thread 0: page, log, guard, values | thread 1: ... |
 ///
 /// In the program, table and code are one executable mapping near the executable. The table is also
 /// mapped below 2 GiB, where it is read. Thread parts are mapped anywhere. So the table and the
@@ -27,7 +27,6 @@
 #include "arch/cpu/translator.hpp"
 #include "ptrace/codecache/memory/code_memory.hpp"
 #include "ptrace/codecache/memory/entry_table.hpp"
-#include "ptrace/codecache/memory/value_logs.hpp"
 #include "ptrace/os/procfs.hpp"
 #include "ptrace/os/unique_fd.hpp"
 
@@ -44,10 +43,17 @@ inline constexpr std::uint64_t kRingBytes = 1ULL << 20;
 inline constexpr std::uint64_t kGuardBytes = 4096;
 inline constexpr std::uint64_t kThreadBytes =
     arch::cpu::translate::kThreadPageBytes + kRingBytes + kGuardBytes;
-/// Number of thread parts that are mapped at once: a chunk.
+/// Where values are recorded, a thread part goes on with their ring.
+inline constexpr std::uint64_t kValuesBytes =
+    arch::cpu::translate::kRingValues * arch::cpu::translate::kValueBytes;
+inline constexpr std::uint64_t kRecordingThreadBytes =
+    kThreadBytes + kValuesBytes + arch::cpu::translate::kRepeatedBytes;
+static_assert(arch::cpu::translate::kValuesOffset == kThreadBytes);
+/// Most thread parts that are mapped at once: a chunk.
 inline constexpr std::size_t kThreadsAtOnce = 256;
 inline constexpr std::uint64_t kThreadsBytes = kThreadBytes * kThreadsAtOnce;
-inline constexpr std::size_t kMaxThreads = 32 * kThreadsAtOnce;
+inline constexpr std::size_t kMostChunks = 32;
+inline constexpr std::size_t kMaxThreads = kMostChunks * kThreadsAtOnce;
 
 /// Threads that log much get areas, from the end of the first memfd downward, in place of the parts
 /// of threads that do not exist. A segment is one log with one guard page. It begins at a large
@@ -109,6 +115,8 @@ class ThreadMemory {
   /// Returns the entries up to the first blank one; the first `known` need no check. The thread may
   /// run: it writes each entry with one store, and x86 CPUs show stores in order.
   [[nodiscard]] std::span<const std::uint32_t> written(std::size_t known) const;
+  /// The ring of values. It must be there.
+  [[nodiscard]] std::span<const std::uint64_t> values() const;
 
  private:
   void set_request(arch::cpu::translate::Request state);
@@ -125,7 +133,8 @@ class CacheMemory : public CodeMemory {
 
   /// Maps everything and prepares the first thread part for `thread`, which must be in a stop
   /// outside of system calls. Errors: kTraceeGone, kUnsupported; the errnos of the calls.
-  static Result<std::unique_ptr<CacheMemory>> create(Thread& thread);
+  /// @param records_values  Thread parts have room for values.
+  static Result<std::unique_ptr<CacheMemory>> create(Thread& thread, bool records_values);
   ~CacheMemory() override;
   CacheMemory(const CacheMemory&) = delete;
   CacheMemory& operator=(const CacheMemory&) = delete;
@@ -160,11 +169,11 @@ class CacheMemory : public CodeMemory {
   static constexpr std::uint64_t kLimitOffset = 3072;
   /// Returns a thread part, which must have been prepared.
   [[nodiscard]] ThreadMemory thread(std::size_t index) const;
-  /// Prepares a thread part for use: protects the guard page after its log. Errors as create().
+  /// Returns how many thread parts a chunk has.
+  [[nodiscard]] std::size_t parts_at_once() const { return kThreadsBytes / part_bytes_; }
+  /// Prepares a thread part for use: protects the guard page after its log, and lets the ring of
+  /// values go on with its beginning. Errors as create().
   Result<void> prepare_thread(Thread& thread, std::size_t index);
-  /// Prepares the memory of values for a thread part. Errors: those of ValueLogs::prepare().
-  Result<void> prepare_values(Thread& thread, std::size_t index);
-  [[nodiscard]] const ValueLogs& values() const { return values_; }
   /// Makes thread() use this log for the part; nullopt: the log in the part.
   void set_log(std::size_t index, const std::optional<LogRange>& log);
 
@@ -188,14 +197,17 @@ class CacheMemory : public CodeMemory {
     std::uint8_t* host = nullptr;
     TraceeAddr base;
   };
-  CacheMemory() = default;
-  static constexpr std::size_t first_part_of(std::size_t areas) {
-    return (kThreadsBytes - areas * kAreaBytes) / kThreadBytes;
+  explicit CacheMemory(std::uint64_t part_bytes) : part_bytes_{part_bytes} {}
+  [[nodiscard]] bool has_values() const { return part_bytes_ > kThreadBytes; }
+  [[nodiscard]] std::size_t first_part_of(std::size_t areas) const {
+    return (kThreadsBytes - areas * kAreaBytes) / part_bytes_;
   }
   Result<void> map(Thread& thread);
   Result<void> add_chunk(Thread& thread);
   Result<void> map_chunk(RemoteCalls& remote, std::uint64_t fd);
   [[nodiscard]] ThreadMemory part(std::size_t index) const;
+  /// Adds the calls that prepare a part.
+  void prepare_part(CallBatch& batch, std::size_t index) const;
   /// Makes the thread run the batch.
   Result<void> run(Thread& thread, CallBatch& batch);
   Result<void> map_here(int fd);
@@ -209,6 +221,7 @@ class CacheMemory : public CodeMemory {
   /// Does this at an offset.
   bool make_big_page(std::uint64_t begin);
 
+  std::uint64_t part_bytes_;
   std::uint8_t* host_ = nullptr;
   EntryTable entries_;
   std::uint64_t settled_ = 0;  ///< Bytes of table and code that are in large pages.
@@ -217,7 +230,6 @@ class CacheMemory : public CodeMemory {
   bool removed_ = false;
   std::vector<ThreadChunk> chunks_;
   std::size_t guarded_ = 1;  ///< Number of parts that have a guard page.
-  ValueLogs values_;
   std::size_t areas_ = 0;
   std::array<std::uint64_t, kMostAreas * kAreaSegments> prepared_{};  ///< Populated bytes.
   std::bitset<kMostAreas * kAreaSegments> committed_;

@@ -80,7 +80,7 @@ CacheSource::~CacheSource() {
   sums_->branches += log_.counts().branches;
   sums_->instructions += log_.counts().instructions + stepper_.instructions();
   sums_->log_bytes += log_.entries_seen() * sizeof(std::uint32_t);
-  sums_->values += log_.values_seen();
+  sums_->values += log_.counts().values;
   sums_->full_logs += log_.full_logs();
   sums_->stepped += stepper_.instructions();
   counts_.add_to(*sums_);
@@ -177,6 +177,7 @@ bool CacheSource::enter(Thread& thread) {
   if (!thread.set_user_regs(cache::translated_state(*before, part_.memory(), to))) return false;
   misses_.let_wait();
   part_.set_inside(true);
+  log_.begin_values();
   counts_.note_entry();
   (void)thread.run(RunRequest::kContinue, 0);
   return true;
@@ -310,8 +311,7 @@ StopVerdict CacheSource::cache_stop(Thread& thread, const WaitStatus& status) {
   if (status.kind == WaitKind::kStopped && status.signal == SIGSEGV) {
     if (*pc == part_.space().code().miss_fault()) {
       if (forced.fault_at(thread) && forced.take_fault(thread)) return miss(thread);
-    } else if ((forced.is_full_log(thread) && guard_hit(thread)) ||
-               (log_.values() != nullptr && values_full(thread))) {
+    } else if (forced.is_full_log(thread) && guard_hit(thread)) {
       return StopVerdict::kResumed;
     }
   }
@@ -348,22 +348,6 @@ bool CacheSource::guard_hit(Thread& thread) {
   // While the thread runs on: this segment is not written again for a while.
   if (stays) part_.space().learn_from_log(full);
   if (log_.keeps_all()) hand_on();
-  return true;
-}
-
-bool CacheSource::values_full(Thread& thread) {
-  cache::ValueLog& values = *log_.values();
-  const cache::ForcedSignals forced = part_.forced_signals();
-  auto regs = thread.user_regs();
-  if (!regs || !forced.is_full_values(thread, values.next(), values.end())) return false;
-  const auto place = part_.space().code().locate(regs->pc());
-  if (!place || place->kind != cache::CodePlace::Kind::kBlock) return false;
-  const bool r10_live = (place->map_entry.flags & translate::kR10Live) != 0;
-  const UserReg pointer = r10_live ? UserReg::kR11 : UserReg::kR10;
-  if ((*regs)[pointer] != values.next().value() || !forced.take_fault(thread)) return false;
-  (*regs)[pointer] = log_.renew_values().value();
-  if (!thread.set_user_regs(*regs)) return false;
-  (void)thread.run(RunRequest::kContinue, 0);
   return true;
 }
 
@@ -471,9 +455,7 @@ Result<void> CacheSource::leave(Thread& thread) {
   at_insn_ = cache::is_before_insn(place, native);
   const auto unfinished =
       cache::unfinished_block(process_, part_.space().code(), part_.memory(), place, native);
-  if (place && place->map_entry.values != 0 && log_.values() != nullptr) {
-    log_.values()->count(place->map_entry.values);
-  }
+  if (place && place->map_entry.values != 0) log_.count_values(place->map_entry.values);
   take_log(native.log);
   if (place) log_.end_values(unfinished ? unfinished->values : 0);
   if (unfinished) {
@@ -547,6 +529,7 @@ bool CacheSource::return_from_handler(Thread& thread) {
     return false;
   }
   part_.set_inside(true);
+  log_.begin_values();
   counts_.note_entry();
   (void)thread.run(RunRequest::kContinue, 0);
   return true;

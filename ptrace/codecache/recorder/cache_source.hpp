@@ -118,8 +118,6 @@ class CacheSource final : public BranchSource, private StepperUser {
   StopVerdict missed(Thread& thread, const cache::MissAnswer& found);
   /// Handles a full log.
   bool guard_hit(Thread& thread);
-  /// Handles a stop because the memory for values is full; returns false for other stops.
-  bool values_full(Thread& thread);
   /// Adds recorded values at the present place.
   void add_facts(const std::vector<decoder::ValueFact>& facts);
   /// Restores native registers and takes the log.

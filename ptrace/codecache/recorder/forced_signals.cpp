@@ -69,15 +69,6 @@ bool ForcedSignals::is_full_log(Thread& thread) const {
          fault_at(thread) == memory_.log_end();
 }
 
-bool ForcedSignals::is_full_values(Thread& thread, TraceeAddr next, TraceeAddr end) const {
-  const auto info = request::read_siginfo(thread.tid());
-  if (!info) return false;
-  if (info->si_code > 0) return TraceeAddr{std::bit_cast<std::uint64_t>(info->si_addr)} == end;
-  // As in fault_at(). At most this is stored before it is counted.
-  constexpr std::uint64_t kMostBytes = 16 * sizeof(std::uint64_t);
-  return segv_blocked(thread) && end - next < kMostBytes;
-}
-
 bool ForcedSignals::take_fault(Thread& thread) const {
   const auto info = request::read_siginfo(thread.tid());
   auto mask = request::read_signal_mask(thread.tid());

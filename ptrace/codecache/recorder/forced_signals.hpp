@@ -43,9 +43,6 @@ class ForcedSignals {
   [[nodiscard]] std::optional<TraceeAddr> fault_at(Thread& thread) const;
   /// Returns true if SIGSEGV was raised because the log is full.
   [[nodiscard]] bool is_full_log(Thread& thread) const;
-  /// Returns true if SIGSEGV was raised because the memory for values is full: its end is `end`,
-  /// and `next` is the next value's address. Call if is_full_log() is false.
-  [[nodiscard]] bool is_full_values(Thread& thread, TraceeAddr next, TraceeAddr end) const;
   /// Handles a fault of translated code itself: restores mask and action, and sends a SIGSEGV again
   /// that was merged with it. Returns false if they cannot be restored.
   [[nodiscard]] bool take_fault(Thread& thread) const;

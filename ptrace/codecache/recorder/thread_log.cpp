@@ -13,6 +13,9 @@
 namespace backtrail::tracee::cache {
 namespace {
 
+namespace translate = arch::cpu::translate;
+using translate::Slot;
+
 /// Limit on undecoded entries if every record is kept. CacheLog bounds its entries, so they are
 /// handed on before that.
 constexpr std::size_t kMostUndecoded = 64UL * 1024;
@@ -29,8 +32,8 @@ void ThreadLog::open(CacheSpace& space, std::size_t slot, ThreadMemory& memory) 
   slot_ = slot;
   memory_ = &memory;
   constexpr std::uint64_t kNoLimit = ~0ULL;
-  log_ = std::make_unique<decoder::CacheLog>(
-      space.code().exits(), options_.keeps_all ? kNoLimit : options_.history_bytes, populate_pages);
+  log_ = make_log(options_.keeps_all ? kNoLimit : options_.history_bytes);
+  if (space.code().records_values()) memory.write(Slot::kValues, 0);
   if (options_.keeps_all) {
     LogRange log = memory.log();
     const std::uint64_t unused = log.bytes() - std::min(log.bytes(), kDecodedAtOnce);
@@ -38,18 +41,20 @@ void ThreadLog::open(CacheSpace& space, std::size_t slot, ThreadMemory& memory) 
     log.begin = log.begin + unused;
     use(log);
   }
-  if (space.code().records_values()) {
-    values_ = std::make_unique<ValueLog>(memory, space.memory().values().ranges(slot));
-  }
   begin();
+}
+
+std::unique_ptr<decoder::CacheLog> ThreadLog::make_log(std::uint64_t history_bytes) const {
+  auto log =
+      std::make_unique<decoder::CacheLog>(space_->code().exits(), history_bytes, populate_pages);
+  if (space_->code().records_values()) log->use_values(memory_->values());
+  return log;
 }
 
 void ThreadLog::close() {
   seen_before_ = entries_seen();
-  values_before_ = values_seen();
   log_.reset();
   busy_log_.reset();
-  values_.reset();
   space_ = nullptr;
   memory_ = nullptr;
 }
@@ -61,7 +66,6 @@ void ThreadLog::begin() {
 }
 
 void ThreadLog::take(TraceeAddr log) {
-  if (values_) values_->take(log_->values());
   const auto all = memory_->entries(log);
   take_entries(all.subspan(std::min(taken_, all.size())));
   if (busy_log_) {
@@ -140,6 +144,22 @@ void ThreadLog::add_record(const decoder::Record& record) {
   bound_undecoded();
 }
 
+void ThreadLog::begin_values() {
+  if (!space_->code().records_values()) return;
+  // Later the values would be overwritten.
+  if (options_.keeps_all) drain();
+  log_->begin_values();
+}
+
+void ThreadLog::count_values(std::size_t values) {
+  // As translated code does: an index has 16 bits.
+  memory_->write(Slot::kValues, (memory_->read(Slot::kValues) + values) % translate::kRingValues);
+}
+
+void ThreadLog::end_values(std::size_t left) {
+  log_->end_values(memory_->read(Slot::kValues), left);
+}
+
 void ThreadLog::add_passed(const UnfinishedBlock& block) {
   const auto points = space_->code().exits()->values().of_block(block.number);
   const std::size_t values = std::min(block.values, points.size());
@@ -148,7 +168,7 @@ void ThreadLog::add_passed(const UnfinishedBlock& block) {
   const auto add_facts = [&](std::size_t branches) {
     facts.clear();
     for (; next < values && points[next].passed == branches; ++next) {
-      const auto value = log_->values().at(log_->values().end() - block.values + next);
+      const auto value = log_->values()->at(log_->values()->end() - block.values + next);
       if (!value) continue;
       facts.push_back(
           {.pc = block.logged.at(points[next].pc), .value = *value, .kind = points[next].kind});
@@ -163,6 +183,7 @@ void ThreadLog::add_passed(const UnfinishedBlock& block) {
     ++counts_.branches;
     add_facts(i + 1);
   }
+  counts_.values += values;
 }
 
 void ThreadLog::drain() {
@@ -180,8 +201,7 @@ void ThreadLog::clear() {
 std::unique_ptr<decoder::CacheLog> ThreadLog::release() {
   if (!log_ || streams_) return nullptr;
   seen_before_ = entries_seen();
-  values_before_ = values_seen();
-  return std::exchange(log_, std::make_unique<decoder::CacheLog>(space_->code().exits(), 0));
+  return std::exchange(log_, make_log(0));
 }
 
 void ThreadLog::stream(bool is_stopped) {

@@ -13,7 +13,6 @@
 #include "decoder/cachelog/cache_log.hpp"
 #include "ptrace/codecache/memory/cache_memory.hpp"
 #include "ptrace/codecache/recorder/native_state.hpp"
-#include "ptrace/codecache/recorder/value_log.hpp"
 #include "ptrace/codecache/space/busy_log.hpp"
 
 namespace backtrail::tracee {
@@ -71,15 +70,14 @@ class ThreadLog {
   void add_arrival(TraceeAddr at) { log_->add_arrival(at); }
   /// Adds what the thread has done of the superblock that it is in: branches, recorded values.
   void add_passed(const UnfinishedBlock& block);
-  /// Null unless the thread records values.
-  [[nodiscard]] ValueLog* values() { return values_.get(); }
-  /// Call when the memory for values is full: the thread goes on in the memory that is returned.
-  TraceeAddr renew_values() { return values_->go_on(log_->values()); }
+  /// Call before the thread runs translated code: it may overwrite the values in its ring.
+  void begin_values();
+  /// Call when the thread leaves a superblock that has stored this many values without counting
+  /// them.
+  void count_values(std::size_t values);
   /// Call after take() when the thread leaves translated code. The newest `left` values belong to a
   /// superblock that was not left by an exit.
-  void end_values(std::size_t left) {
-    if (values_) log_->end_values(left);
-  }
+  void end_values(std::size_t left);
   /// Adds recorded values at the present place.
   void add_facts(std::span<const decoder::ValueFact> facts) { log_->add_facts(facts); }
 
@@ -105,15 +103,14 @@ class ThreadLog {
 
   /// Number of entries of the present log that were taken already.
   [[nodiscard]] std::size_t taken() const { return taken_; }
-  // Totals over all logs. Branches and instructions are counted for Options::statistics only.
+  // Totals over all logs. All but the entries are counted for Options::statistics only.
   [[nodiscard]] std::uint64_t entries_seen() const;
-  [[nodiscard]] std::uint64_t values_seen() const {
-    return values_before_ + (values_ ? log_->values().end() : 0);
-  }
   [[nodiscard]] std::uint64_t full_logs() const { return full_logs_; }
   [[nodiscard]] const decoder::LogCounts& counts() const { return counts_; }
 
  private:
+  /// Makes a log that keeps at least so much.
+  [[nodiscard]] std::unique_ptr<decoder::CacheLog> make_log(std::uint64_t history_bytes) const;
   void take_entries(std::span<const std::uint32_t> entries);
   /// Begins a log. It must be empty, and the thread must not be running.
   void begin();
@@ -128,14 +125,12 @@ class ThreadLog {
   ThreadMemory* memory_ = nullptr;
   std::size_t slot_ = 0;
   std::unique_ptr<BusyLog> busy_log_;  ///< Owns memory that log_ may refer to.
-  std::unique_ptr<ValueLog> values_;   ///< As busy_log_.
   std::unique_ptr<decoder::CacheLog> log_;
   bool streams_ = false;   ///< Every record is kept.
   bool is_blank_ = false;  ///< The log was blanked, so unwritten entries can be told.
   std::size_t taken_ = 0;
   std::uint64_t full_logs_ = 0;
-  std::uint64_t seen_before_ = 0;    ///< Entries of logs that were closed or released.
-  std::uint64_t values_before_ = 0;  ///< Values of such logs.
+  std::uint64_t seen_before_ = 0;  ///< Entries of logs that were closed or released.
   decoder::LogCounts counts_;
 };
 

@@ -5,12 +5,6 @@ namespace backtrail::tracee::cache {
 
 Result<void> ThreadPart::take(std::shared_ptr<CacheSpace> space, Thread& thread) {
   BT_TRY(slot_, space->threads().take(thread));
-  if (space->code().records_values()) {
-    if (auto done = space->memory().prepare_values(thread, slot_); !done) {
-      space->threads().give_back(slot_);
-      return done;
-    }
-  }
   space_ = std::move(space);
   memory_ = space_->memory().thread(slot_);
   return {};

@@ -166,7 +166,8 @@ Result<std::shared_ptr<CacheSpace>> CacheSpace::of(Thread& thread,
   if (!filters_are_known(status, !process.attached(), process.filters.size())) {
     return fail(TraceErrc::kUnsupported, "seccomp");
   }
-  BT_TRY(std::unique_ptr<CacheMemory> memory, CacheMemory::create(thread));
+  BT_TRY(std::unique_ptr<CacheMemory> memory,
+         CacheMemory::create(thread, values != ValueDepth::kFree));
   auto open_files = process.code_writers->look_at_files_of(process);
   std::shared_ptr<CacheSpace> space{new CacheSpace{process, std::move(sums), std::move(memory)}};
   if (!let_threads_stop(process.filters)) space->threads_.stop_by_fault();

@@ -30,11 +30,12 @@ bool shares_id_namespace(pid_t pid) {
 
 Result<std::size_t> ThreadParts::take(Thread& thread) {
   const auto is_area = [this](std::size_t slot) {
-    return slot >= memory_.first_area_part() && slot < kThreadsAtOnce;
+    return slot >= memory_.first_area_part() && slot < memory_.parts_at_once();
   };
+  const std::size_t most = kMostChunks * memory_.parts_at_once();
   std::size_t slot = 0;
-  while (slot < kMaxThreads && (taken_.test(slot) || is_area(slot))) ++slot;
-  if (slot == kMaxThreads) return fail(TraceErrc::kBusy, "log of a further thread", kMaxThreads);
+  while (slot < most && (taken_.test(slot) || is_area(slot))) ++slot;
+  if (slot == most) return fail(TraceErrc::kBusy, "log of a further thread", most);
   if (!std::exchange(first_is_ready_, false)) {
     BT_CHECKED(memory_.prepare_thread(thread, slot));
     BT_CHECKED(write_ids(thread, memory_.thread(slot)));

@@ -355,9 +355,10 @@ class RecordedValuesTest : public CacheLogTest {
 TEST_F(RecordedValuesTest, TheyArePlacedByTheEntriesThatTheyCameBefore) {
   CacheLog log{exits_, 1};
   // A, by the call; B, which falls through; A again, by the return.
+  log.use_values(memory_);
+  log.begin_values();
   log.add_entries(std::array<std::uint32_t, 3>{0, 2, 1});
-  log.values().hold(std::span{memory_}.first(4));
-  log.end_values(0);
+  log.end_values(4, 0);
   log.add_arrival(0x500_ta);
   const Collector found = drain(log);
   const std::vector<ValueFact> expected{
@@ -367,32 +368,41 @@ TEST_F(RecordedValuesTest, TheyArePlacedByTheEntriesThatTheyCameBefore) {
 
 TEST_F(RecordedValuesTest, FewerThanTheEntriesStandForAreNotUsed) {
   CacheLog log{exits_, 1};
+  log.use_values(memory_);
   log.add_entries(std::array<std::uint32_t, 2>{0, 2});
-  log.values().hold(std::span{memory_}.first(2));
-  log.end_values(0);
+  log.end_values(2, 0);
   EXPECT_TRUE(drain(log).values.empty());
 }
 
 TEST_F(RecordedValuesTest, WithoutAnAnchorNothingIsKnown) {
   CacheLog log{exits_, 1};
+  log.use_values(memory_);
   log.add_entries(std::array<std::uint32_t, 1>{0});
-  log.values().hold(std::span{memory_}.first(2));
+  EXPECT_TRUE(drain(log).values.empty());
+}
+
+TEST_F(RecordedValuesTest, WhileTheThreadRunsNothingIsKnown) {
+  CacheLog log{exits_, 1};
+  log.use_values(memory_);
+  log.add_entries(std::array<std::uint32_t, 1>{0});
+  log.end_values(2, 0);
+  log.begin_values();
   EXPECT_TRUE(drain(log).values.empty());
 }
 
 TEST_F(RecordedValuesTest, FactsOfStopsAreInTheirPlaces) {
   CacheLog log{exits_, 1};
+  log.use_values(memory_);
   log.add_entries(std::array<std::uint32_t, 1>{0});
-  log.values().hold(std::span{memory_}.first(3));
   // The thread stopped in B, which had recorded its value.
-  log.end_values(1);
+  log.end_values(3, 1);
   log.add_arrival(0x300_ta);
   const ValueFact of_b{.pc = 0x308_ta, .value = 12, .kind = 3};
   log.add_facts({&of_b, 1});
   log.add_record(branch(0x310_ta, 0x300_ta));
+  log.begin_values();
   log.add_entries(std::array<std::uint32_t, 1>{2});
-  log.values().hold(std::span{memory_}.subspan(3, 1));
-  log.end_values(0);
+  log.end_values(4, 0);
   const Collector found = drain(log);
   const std::vector<ValueFact> expected{
       {0, 0x104_ta, 10, 1}, {1, 0x202_ta, 11, 2}, {2, 0x308_ta, 12, 3}, {3, 0x308_ta, 13, 3}};

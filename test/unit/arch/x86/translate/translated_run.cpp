@@ -26,7 +26,8 @@ constexpr std::size_t kCodeBytes = 1UL << 20;
 constexpr std::size_t kReturnedAt = 16;
 constexpr std::size_t kMissBytes = 128;
 constexpr std::size_t kLogEntries = 4096;
-constexpr std::size_t kValues = 4096;
+/// Most superblocks record across the end of the ring.
+constexpr std::uint64_t kFirstValue = kRingValues - 4;
 constexpr int kMostSuperblocks = 2000;
 constexpr std::size_t kRcx = 1;
 constexpr std::size_t kR10 = 10;
@@ -135,12 +136,34 @@ bt_test_leave:
   ret
 )");
 
-ThreadPage& page() {
-  static ThreadPage only;
-  static const bool set =
-      ::syscall(SYS_arch_prctl, ARCH_SET_GS, std::bit_cast<std::uintptr_t>(&only)) == 0;
-  EXPECT_TRUE(set);
+/// Maps a thread page and its ring of values, and points gs there.
+std::uint8_t* map_part() {
+  constexpr std::size_t kRingBytes = kRingValues * kValueBytes;
+  const int file = ::memfd_create("part", 0);
+  const auto map = [file](void* at, std::size_t bytes, std::size_t offset, int flags) {
+    void* const got = ::mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | flags, file,
+                             static_cast<off_t>(offset));
+    if (got == MAP_FAILED) throw std::runtime_error{"mmap"};
+    return static_cast<std::uint8_t*>(got);
+  };
+  constexpr std::size_t kRingEnd = kValuesOffset + kRingBytes;
+  if (::ftruncate(file, kRingEnd + kRepeatedBytes) != 0) throw std::runtime_error{"ftruncate"};
+  std::uint8_t* const part = map(nullptr, kRingEnd + kRepeatedBytes, 0, 0);
+  (void)map(part + kRingEnd, kRepeatedBytes, kValuesOffset, MAP_FIXED);
+  ::close(file);
+  const auto at = std::bit_cast<std::uintptr_t>(part);
+  if (::syscall(SYS_arch_prctl, ARCH_SET_GS, at) != 0) throw std::runtime_error{"arch_prctl"};
+  return part;
+}
+
+std::uint8_t* part() {
+  static std::uint8_t* const only = map_part();
   return only;
+}
+
+ThreadPage& page() {
+  static auto* const only = new (part()) ThreadPage;
+  return *only;
 }
 
 void enter(TraceeAddr target) {
@@ -191,10 +214,7 @@ TraceeAddr Pages::address() const {
 }
 
 TranslatedRun::TranslatedRun()
-    : code_{kCodeBytes, true},
-      table_{kEntryTableBytes + kPolicyBytes, true},
-      log_(kLogEntries),
-      values_(kValues) {
+    : code_{kCodeBytes, true}, table_{kEntryTableBytes + kPolicyBytes, true}, log_(kLogEntries) {
   write_far_jump(code_.bytes(), std::bit_cast<std::uintptr_t>(&bt_test_leave));
   const DispatchStub routine = make_dispatch_stub(code_.address());
   const auto returned = std::span{routine.code}.subspan(routine.returned_at);
@@ -210,8 +230,9 @@ TranslatedRun::TranslatedRun()
 }
 
 std::span<const std::uint64_t> TranslatedRun::values() const {
-  const std::uint64_t bytes = slot(Slot::kValues) - std::bit_cast<std::uintptr_t>(values_.data());
-  return std::span{values_}.first(bytes / sizeof(std::uint64_t));
+  const void* const first = part() + kValuesOffset + kFirstValue * kValueBytes;
+  return {static_cast<const std::uint64_t*>(first),
+          (slot(Slot::kValues) - kFirstValue) % kRingValues};
 }
 
 void TranslatedRun::expect_left(UntranslatableReason why, const Shape& shape) {
@@ -303,7 +324,7 @@ std::optional<MachineState> TranslatedRun::run(const CodeSource& code, TraceeAdd
     }
     const auto log = std::bit_cast<std::uintptr_t>(log_.data());
     thread.state.general[kR11] = log;
-    slot(Slot::kValues) = std::bit_cast<std::uintptr_t>(values_.data());
+    slot(Slot::kValues) = kFirstValue;
     if (lands) expect_conflict(*entry, start);
     if (shape.checked) expect_stale(*entry);
     enter(*entry);

@@ -132,7 +132,6 @@ class TranslatedRun {
   std::optional<TraceeAddr> wrong_target_;
   std::vector<Exit> exits_;
   std::vector<std::uint32_t> log_;
-  std::vector<std::uint64_t> values_;
   std::map<TraceeAddr, TraceeAddr> taken_;
 };
 
