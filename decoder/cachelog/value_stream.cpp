@@ -2,7 +2,6 @@
 #include "decoder/cachelog/value_stream.hpp"
 
 #include <algorithm>
-#include <ranges>
 
 #include "arch/base/log.hpp"
 
@@ -56,7 +55,8 @@ std::deque<ValueStream::Stretch> ValueStream::place(std::span<const Interval> in
   std::deque<Stretch> out;
   std::optional<std::uint64_t> end;
   if (!is_written_) end = end_;
-  for (const Interval& interval : intervals | std::views::reverse) {
+  for (auto next = intervals.rbegin(); next != intervals.rend(); ++next) {
+    const Interval& interval = *next;
     if (!fits(interval)) {
       note_mismatch(interval);
       end.reset();
