@@ -22,11 +22,7 @@ Reply attach(SessionContext& context, std::string_view arguments) {
   if (!attached) return Reply::error(attached.error(), context.error_form());
   notices::attached(*attached);
   if (!context.state.non_stop) return report_new_process(context, *attached);
-  RunControl* run = context.target.run_control();
-  for (const ThreadId thread : context.target.thread_ids(*attached)) {
-    queue_notification(context, context.target.last_stop(thread));
-    if (run != nullptr) run->set_stop_known(thread, true);
-  }
+  // The threads report when the client asks them to stop. Before, gdb does not know the process.
   return Reply::ok();
 }
 

@@ -78,7 +78,8 @@ TEST(ServerThreads, AnAttachedThreadStopsOnce) {
   client.ask(kAbilities);
   EXPECT_EQ(client.ask("QNonStop:1"), "$OK");
   EXPECT_EQ(client.ask("!"), "$OK");
-  client.send_packet(fmt::format("vAttach;{:x}", program.pid()));
+  EXPECT_EQ(client.ask(fmt::format("vAttach;{:x}", program.pid())), "$OK");
+  client.send_packet("vCont;t");
   const std::string first = client.read_frame();
   const std::string second = client.read_frame();
   EXPECT_THAT(first + second, HasSubstr("%Stop:T00"));
