@@ -26,6 +26,8 @@ ONE_CPU = re.compile(r"^arch/(cpu|x86)/")
 LEFT_OUT = ("arch/base/compiled_fmt.cpp", "arch/base/compiled_spdlog.cpp")
 # Each is set by CMake.
 DEFINED = ("FMT_SHARED", 'BT_VERSION="0"', 'BT_LIBIPT="libipt.so"')
+# As CMake finds them: on Debian, demangle.h is in a folder of its own.
+HOST_HEADERS = ("/usr/include", "/usr/include/x86_64-linux-gnu", "/usr/include/libiberty")
 # Most files may come to depend on the CPU without a word; fewer than this is a check of nothing.
 LEAST_FILES = 70
 
@@ -52,7 +54,7 @@ class Includes:
 def compile_one(compiler, root, path):
     command = [compiler, "-std=c++20", "-fsyntax-only", "-I" + root]
     command += ["-D" + each for each in DEFINED]
-    for folder in ("/usr/include", "/usr/include/x86_64-linux-gnu"):
+    for folder in HOST_HEADERS:
         command += ["-idirafter", folder]
     done = subprocess.run(command + [os.path.join(root, path)], capture_output=True, text=True,
                           check=False)
