@@ -144,13 +144,6 @@ void ThreadLog::add_record(const decoder::Record& record) {
   bound_undecoded();
 }
 
-void ThreadLog::begin_values() {
-  if (!space_->code().records_values()) return;
-  // Later the values would be overwritten.
-  if (options_.keeps_all) drain();
-  log_->begin_values();
-}
-
 void ThreadLog::count_values(std::size_t values) {
   // As translated code does: an index has 16 bits.
   memory_->write(Slot::kValues, (memory_->read(Slot::kValues) + values) % translate::kRingValues);

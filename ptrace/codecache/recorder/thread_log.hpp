@@ -71,7 +71,7 @@ class ThreadLog {
   /// Adds what the thread has done of the superblock that it is in: branches, recorded values.
   void add_passed(const UnfinishedBlock& block);
   /// Call before the thread runs translated code: it may overwrite the values in its ring.
-  void begin_values();
+  void begin_values() { log_->begin_values(); }
   /// Call when the thread leaves a superblock that has stored this many values without counting
   /// them.
   void count_values(std::size_t values);
