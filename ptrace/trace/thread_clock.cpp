@@ -27,7 +27,7 @@ constexpr std::uint64_t kRingBytes = 8UL * 4096;
 constexpr std::uint64_t kShortestOff = 100'000;
 /// Maximum of log entries that a running thread can have written since its log was last taken.
 constexpr std::uint32_t kMostAhead = static_cast<std::uint32_t>(
-    std::max(cache::kRingBytes, cache::kSegmentBytes) / arch::cpu::translate::kLogEntryBytes);
+    std::max(cache::kLogBytes, cache::kSegmentBytes) / arch::cpu::translate::kLogEntryBytes);
 
 std::uint64_t now_ns() {
   timespec now{};

@@ -39,10 +39,10 @@ class Thread;
 
 namespace backtrail::tracee::cache {
 
-inline constexpr std::uint64_t kRingBytes = 1ULL << 20;
+inline constexpr std::uint64_t kLogBytes = 1ULL << 20;
 inline constexpr std::uint64_t kGuardBytes = 4096;
 inline constexpr std::uint64_t kThreadBytes =
-    arch::cpu::translate::kThreadPageBytes + kRingBytes + kGuardBytes;
+    arch::cpu::translate::kThreadPageBytes + kLogBytes + kGuardBytes;
 /// Where values are recorded, a thread part goes on with their ring.
 inline constexpr std::uint64_t kValuesBytes =
     arch::cpu::translate::kRingValues * arch::cpu::translate::kValueBytes;
@@ -86,7 +86,7 @@ class ThreadMemory {
         base_{base},
         log_{host + arch::cpu::translate::kThreadPageBytes,
              base + arch::cpu::translate::kThreadPageBytes,
-             base + arch::cpu::translate::kThreadPageBytes + kRingBytes} {}
+             base + arch::cpu::translate::kThreadPageBytes + kLogBytes} {}
 
   [[nodiscard]] std::uint64_t read(arch::cpu::translate::Slot slot) const;
   void write(arch::cpu::translate::Slot slot, std::uint64_t value);

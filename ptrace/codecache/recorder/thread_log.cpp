@@ -98,7 +98,7 @@ void ThreadLog::take_entries(std::span<const std::uint32_t> entries) {
 }
 
 void ThreadLog::bound_undecoded() {
-  if (options_.keeps_all && log_->waiting() * sizeof(std::uint32_t) >= kRingBytes) drain();
+  if (options_.keeps_all && log_->waiting() * sizeof(std::uint32_t) >= kLogBytes) drain();
 }
 
 std::size_t ThreadLog::new_entries() const {

@@ -9,7 +9,7 @@ namespace {
 /// If less is left, the next segment is begun, because a full log costs a stop.
 constexpr std::uint64_t kLeastRest = 16ULL << 10;
 /// A smaller history is cheap to copy.
-constexpr std::uint64_t kLeastHistory = 2 * kRingBytes;
+constexpr std::uint64_t kLeastHistory = 2 * kLogBytes;
 
 }  // namespace
 
