@@ -66,6 +66,13 @@ using PersistentSpan = std::span<const T>;
 /// Views into the mapped file.
 using PersistentView = PersistentArrays<PersistentSpan>;
 
+/// All links of translations, by the start pc that they lead to. Sorting them takes longer than a
+/// few passes over them: it pays once processes have made these (LoadedLinks).
+struct LinkIndex {
+  std::uint32_t passes = 0;
+  std::vector<std::pair<TraceeAddr, std::uint32_t>> sorted;  ///< Target and link.
+};
+
 /// Immutable; shared by all processes of the program.
 class PersistentCode {
  public:
@@ -81,6 +88,9 @@ class PersistentCode {
   /// Returns the pc map entry at an offset within the superblock; nullopt if there is none.
   [[nodiscard]] std::optional<arch::cpu::translate::PcMapEntry> map_entry(
       const CodeBlock& block, std::uint64_t within) const;
+
+  /// Made by processes for later ones; it follows from the contents.
+  [[nodiscard]] LinkIndex& link_index() const { return link_index_; }
 
   /// Reads a file's contents (persistent_file.hpp); null if they are damaged or were made by
   /// another build. Contents known to be whole are not validated. The bytes are not copied; `owner`
@@ -98,6 +108,7 @@ class PersistentCode {
 
   PersistentView view_;
   std::shared_ptr<const void> owner_;  ///< Owner of the bytes in view_.
+  mutable LinkIndex link_index_;
 };
 
 }  // namespace backtrail::tracee::cache

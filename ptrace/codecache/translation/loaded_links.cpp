@@ -8,8 +8,8 @@ namespace {
 
 namespace translate = arch::cpu::translate;
 
-/// Number of times that redirect_all() goes through all links; after that it sorts them.
-constexpr std::uint32_t kLooksBeforeSorting = 3;
+/// Number of times that processes go through all links before one sorts them.
+constexpr std::uint32_t kPassesBeforeSorting = 3;
 
 bool is_in(const translate::Branch& module, TraceeAddr address) {
   return module.first <= address && address < module.second;
@@ -80,24 +80,23 @@ void LoadedLinks::redirect_all() {
     links_.point(link, links_.address_of(superblocks_[index].offset));
     from_loaded_[index].push_back(link);
   };
-  // Most processes redirect once or twice, and sorting all links takes longer than a pass over
-  // them.
-  if (++redirections_ <= kLooksBeforeSorting) {
+  LinkIndex& index_of_links = loaded_->link_index();
+  auto& sorted = index_of_links.sorted;
+  if (sorted.empty() && ++index_of_links.passes <= kPassesBeforeSorting) {
     for_each_loaded([&](TraceeAddr to, std::uint32_t link) {
       if (const auto found = redirected_.find(to); found != redirected_.end()) {
         lead_to(link, found->second);
       }
     });
   } else {
-    if (sorted_.empty()) {
-      for_each_loaded(
-          [this](TraceeAddr to, std::uint32_t link) { sorted_.emplace_back(to, link); });
-      std::sort(sorted_.begin(), sorted_.end());
+    if (sorted.empty()) {
+      for_each_loaded([&](TraceeAddr to, std::uint32_t link) { sorted.emplace_back(to, link); });
+      std::sort(sorted.begin(), sorted.end());
     }
     for (const auto& [start, index] : redirected_) {
       for (auto at =
-               std::lower_bound(sorted_.begin(), sorted_.end(), std::pair{start, std::uint32_t{0}});
-           at != sorted_.end() && at->first == start; ++at) {
+               std::lower_bound(sorted.begin(), sorted.end(), std::pair{start, std::uint32_t{0}});
+           at != sorted.end() && at->first == start; ++at) {
         lead_to(at->second, index);
       }
     }

@@ -70,9 +70,6 @@ class LoadedLinks {
   std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> from_loaded_;
   std::vector<std::uint32_t> to_loaded_;  ///< Links to loaded code that lead() made.
   std::unordered_map<TraceeAddr, std::uint32_t> redirected_;  ///< Indexes by native address.
-  std::uint32_t redirections_ = 0;  ///< Calls of redirect_all() that had requests.
-  /// All links in loaded code, sorted by target; empty until redirect_all() was called often.
-  std::vector<std::pair<TraceeAddr, std::uint32_t>> sorted_;
 };
 
 }  // namespace backtrail::tracee::cache
