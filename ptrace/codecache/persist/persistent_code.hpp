@@ -73,7 +73,7 @@ struct LinkIndex {
   std::vector<std::pair<TraceeAddr, std::uint32_t>> sorted;  ///< Target and link.
 };
 
-/// Immutable; shared by all processes of the program.
+/// Its contents never change. Shared by all processes of the program.
 class PersistentCode {
  public:
   [[nodiscard]] const PersistentView& parts() const { return view_; }

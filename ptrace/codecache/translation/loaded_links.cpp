@@ -80,9 +80,9 @@ void LoadedLinks::redirect_all() {
     links_.point(link, links_.address_of(superblocks_[index].offset));
     from_loaded_[index].push_back(link);
   };
-  LinkIndex& index_of_links = loaded_->link_index();
-  auto& sorted = index_of_links.sorted;
-  if (sorted.empty() && ++index_of_links.passes <= kPassesBeforeSorting) {
+  LinkIndex& all = loaded_->link_index();
+  auto& sorted = all.sorted;
+  if (sorted.empty() && ++all.passes <= kPassesBeforeSorting) {
     for_each_loaded([&](TraceeAddr to, std::uint32_t link) {
       if (const auto found = redirected_.find(to); found != redirected_.end()) {
         lead_to(link, found->second);

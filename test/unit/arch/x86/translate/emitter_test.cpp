@@ -53,6 +53,14 @@ TEST(Emitter, EncodesBasesAndIndices) {
             (Bytes{0x41, 0xc7, 0x03, 0x34, 0x12, 0, 0}));
 }
 
+TEST(Emitter, EncodesValuesOfTheRing) {
+  EXPECT_EQ(code_of([](Emitter& emit) { emit.store(Memory::value(Gpr::kR10, 2), Gpr::kR11); }),
+            (Bytes{0x65, 0x4e, 0x89, 0x1c, 0xd5, 0x10, 0x20, 0x10, 0}));
+  EXPECT_EQ(code_of([](Emitter& emit) { emit.store16(Memory::of(Slot::kValues), Gpr::kR10); }),
+            (Bytes{0x66, 0x65, 0x44, 0x89, 0x14, 0x25, 216, 0, 0, 0}))
+      << "the operand size comes before REX";
+}
+
 TEST(Emitter, MovesParts) {
   EXPECT_EQ(code_of([](Emitter& emit) { emit.move(Gpr::kR10, Gpr::kRsp); }),
             (Bytes{0x49, 0x89, 0xe2}));
