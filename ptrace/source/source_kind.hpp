@@ -28,7 +28,8 @@ class PerfKernel;
 struct SourceStatistics;
 namespace cache {
 class PersistentStore;
-}
+class SpareMemory;
+}  // namespace cache
 
 /// The values that a source records besides branches.
 enum class ValueDepth : std::uint8_t {
@@ -55,6 +56,8 @@ struct TraceConfig {
   PerfKernel* perf = nullptr;
   /// Persistent cache from which translations are loaded and to which they are saved; may be null.
   std::shared_ptr<cache::PersistentStore> kept = {};
+  /// Memory of ended programs, for the next ones; may be null.
+  std::shared_ptr<cache::SpareMemory> spare = {};
 };
 
 }  // namespace backtrail::tracee

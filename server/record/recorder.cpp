@@ -10,6 +10,7 @@
 #include <sys/resource.h>
 
 #include "arch/base/log.hpp"
+#include "ptrace/codecache/memory/spare_memory.hpp"
 #include "ptrace/os/procfs.hpp"
 #include "ptrace/os/ptrace_request.hpp"
 #include "ptrace/os/signal_bits.hpp"
@@ -78,6 +79,7 @@ Recorder::Recorder(const RecorderOptions& options)
       statistics_{std::make_shared<tracee::SourceStatistics>()},
       kept_{std::make_shared<tracee::cache::PersistentStore>(
           tracee::cache::PersistentStore::default_folder())},
+      spare_{std::make_shared<tracee::cache::SpareMemory>()},
       engine_{options.source} {
   engine_.set_non_stop(true);
   engine_.set_follows_signals(true);
@@ -105,6 +107,7 @@ void Recorder::begin_thread(ThreadId id) {
                              .perf = options_.perf};
   if (options_.statistics) config.statistics = statistics_;
   config.kept = kept_;
+  config.spare = spare_;
   if (const auto enabled = engine_.enable_trace(id, config); !enabled) {
     // A thread that ended at once is not worth a message.
     if (!enabled.error().is(TraceErrc::kTraceeGone)) {

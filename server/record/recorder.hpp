@@ -152,6 +152,7 @@ class Recorder {
   std::size_t most_clocks_;  ///< 0: the kernel does not permit clocks, or they are not wanted.
   std::shared_ptr<tracee::SourceStatistics> statistics_;
   std::shared_ptr<tracee::cache::PersistentStore> kept_;
+  std::shared_ptr<tracee::cache::SpareMemory> spare_;
   tracee::Engine engine_;
   Sanitizers sanitizers_{engine_,
                          [this](tracee::Thread& thread, bool may_end) {

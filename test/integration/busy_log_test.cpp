@@ -4,11 +4,13 @@
 #include <algorithm>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include "cache_run.hpp"
+#include "ptrace/codecache/memory/spare_memory.hpp"
 #include "ptrace/codecache/space/cache_space.hpp"
 #include "test/support/effort.hpp"
 
@@ -23,13 +25,15 @@ struct Busy {
 
 /// Returns the first thread's newest records when it reaches done(). Stops every thread at each
 /// mark().
-Busy run_busy(std::uint64_t log_bytes, const std::vector<std::string>& arguments) {
+Busy run_busy(std::uint64_t log_bytes, const std::vector<std::string>& arguments,
+              std::shared_ptr<cache::SpareMemory> spare = nullptr) {
   Busy out;
   EngineDriver driver{SourceKind::kCache};
   const pid_t pid = driver.launch("busy", arguments);
   const ThreadId id{pid, pid};
   constexpr std::uint64_t kHistoryBytes = 1U << 16U;  // unused: no client asks for a history
-  const TraceConfig config{.size_bytes = kHistoryBytes, .log_bytes = log_bytes};
+  const TraceConfig config{
+      .size_bytes = kHistoryBytes, .log_bytes = log_bytes, .spare = std::move(spare)};
   driver.engine.set_reported({.threads = true});
   EXPECT_TRUE(driver.engine.enable_trace(id, config));
   const TraceeAddr done = symbol_of("busy", "done");
@@ -99,6 +103,17 @@ TEST(BusyLog, IsForTheFirstOfManyThreads) {
   EXPECT_TRUE(crowded.exited);
   EXPECT_EQ(crowded.areas, cache::kMostAreas);
   expect_same_end(crowded, alone);
+}
+
+TEST(BusyLog, IsFollowedByThreadsInTheSameMemory) {
+  const auto spare = std::make_shared<cache::SpareMemory>();
+  const Busy alone = run_busy(kLarge, {}, spare);
+  // Sixty threads need more parts than there are below all areas.
+  for (const std::uint64_t log_bytes : {kSmall, kLarge}) {
+    const Busy crowded = run_busy(log_bytes, {"0", "crowd"}, spare);
+    EXPECT_TRUE(crowded.exited);
+    expect_same_end(crowded, alone);
+  }
 }
 
 TEST(BusyLog, IsNoMatterForTheProgramsSignals) {

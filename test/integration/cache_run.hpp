@@ -62,6 +62,7 @@ struct RunOptions {
   bool forks = false;    ///< Record and collect forked children too.
   std::shared_ptr<cache::PersistentStore> kept = {};  ///< For translations; nullptr: none are kept.
   std::shared_ptr<SourceStatistics> sums = {};        ///< Complete after the run.
+  std::shared_ptr<cache::SpareMemory> spare = {};     ///< nullptr: each process has new memory.
   bool collects = true;  ///< Collect records; otherwise they have no reader.
   /// Interval, in stops, at which statistics are taken. They read everything translated.
   int statistics_every = 32;
@@ -79,7 +80,8 @@ inline void collect(EngineDriver& driver, ThreadId id, const RunOptions& options
                            .size_bytes = history,
                            .statistics = options.sums,
                            .values = options.values,
-                           .kept = options.kept};
+                           .kept = options.kept,
+                           .spare = options.spare};
   EXPECT_TRUE(driver.engine.enable_trace(id, config));
   thread = driver.engine.find(id);
   if (thread == nullptr || !thread->trace() || !options.collects) return;

@@ -165,7 +165,7 @@ class CacheSoak : public testing::Test {
   void record(ThreadId id) {
     if (recorded_) return;
     // The thread may have ended meanwhile if threads run.
-    if (!driver_.engine.enable_trace(id, {TraceFormat::kBts, kHistoryBytes})) return;
+    if (!driver_.engine.enable_trace(id, config_)) return;
     recorded_ = id;
   }
   void judge_all() {
@@ -213,6 +213,8 @@ class CacheSoak : public testing::Test {
   TraceeAddr hot_ = symbol_of(kProgram, "hot");
   TraceeAddr watched_ = symbol_of(kProgram, "watched");
   EngineDriver driver_{SourceKind::kCache};
+  /// Memory is used again whenever recording begins again.
+  TraceConfig config_{.size_bytes = kHistoryBytes, .spare = std::make_shared<cache::SpareMemory>()};
   pid_t pid_ = 0;
   std::optional<ThreadId> recorded_;
   std::map<ThreadId, int> signals_;

@@ -3,8 +3,10 @@
 // interruptions.
 
 #include <algorithm>
+#include <memory>
 #include <ostream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -12,6 +14,7 @@
 #include "cache_run.hpp"
 #include "decoder/bts/branch_store.hpp"
 #include "elf_symbols.hpp"
+#include "ptrace/codecache/memory/spare_memory.hpp"
 #include "ptrace/trace/thread_trace.hpp"
 #include "test/support/effort.hpp"
 #include "traced_program.hpp"
@@ -121,6 +124,47 @@ INSTANTIATE_TEST_SUITE_P(Programs, CacheTrace, testing::ValuesIn(test::every(2, 
 /// A file's code branches directly into code that changes.
 INSTANTIATE_TEST_SUITE_P(WrittenCode, CacheTrace,
                          testing::Values(ProgramCase{"jumps_into_written"}), name_of);
+
+/// Programs that come after one another in the same memory.
+class CacheInSpareMemory : public testing::Test {
+ protected:
+  /// Returns where the memory is that the next program will get; null if there is none.
+  const void* where() {
+    auto memory = spare_->take("");
+    if (!memory) return nullptr;
+    const void* at = memory->host();
+    spare_->give(std::move(memory), "");
+    return at;
+  }
+  void compare(const ProgramCase& program) {
+    RunOptions options{.program = program.program,
+                       .arguments = program.arguments,
+                       .from = "main",
+                       .spare = spare_};
+    const Outcome cached = run_recorded(options);
+    options.source = SourceKind::kStep;
+    const Outcome stepped = run_recorded(options);
+    EXPECT_EQ(cached.end.exit_code, stepped.end.exit_code);
+    expect_equal(cached.records(), stepped.records());
+  }
+
+ private:
+  std::shared_ptr<cache::SpareMemory> spare_ = std::make_shared<cache::SpareMemory>();
+};
+
+TEST_F(CacheInSpareMemory, EqualsTheSteppedTraceRecordByRecord) {
+  const std::vector<ProgramCase> programs{{"plain_no_pie"},           {"calls_static", {"30"}},
+                                          {"signals_static"},         {"rewritten"},
+                                          {"exits_static", {"segv"}}, {"plain_no_pie"}};
+  const void* at = nullptr;
+  for (const ProgramCase& program : programs) {
+    SCOPED_TRACE(testing::PrintToString(program));
+    compare(program);
+    ASSERT_NE(where(), nullptr) << "no leases on memory files?";
+    if (at == nullptr) at = where();
+    EXPECT_EQ(where(), at);
+  }
+}
 
 class CacheUnderStops : public testing::TestWithParam<ProgramCase> {};
 

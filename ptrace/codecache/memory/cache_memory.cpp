@@ -33,9 +33,6 @@ namespace translate = arch::cpu::translate;
 using arch::cpu::translate::Request;
 using arch::cpu::translate::Slot;
 
-/// Layout of the file: table and code, thread parts, rest of the table.
-constexpr std::uint64_t kMoreTableAt = kSharedBytes + kThreadsBytes;
-constexpr std::uint64_t kTotalBytes = kMoreTableAt + kMoreTableBytes;
 static_assert(CacheMemory::kMappedBytes + kMaxThreads / kThreadsAtOnce * kThreadsBytes <
               AddressLimit::kMostBytes);
 constexpr std::uint64_t kBigPageBytes = 2ULL << 20;
@@ -44,9 +41,6 @@ constexpr std::uint64_t kWorthABigPage = kBigPageBytes / 3;
 /// The first large page, which begins with the table, is worth it if this much of it is used: it
 /// takes longer than a short process needs for all of its small pages.
 constexpr std::uint64_t kWorthTheFirst = kBigPageBytes / 2;
-/// Part of a log segment that is populated at once where there are no large pages.
-constexpr std::uint64_t kPreparedAtOnce = 256ULL << 10;
-constexpr int kCollapse = 25;  // MADV_COLLAPSE, Linux 6.1
 /// Number of guard pages made at once: kGuardGrowth times the existing ones, but at most
 /// kMostGuards.
 constexpr std::size_t kGuardGrowth = 8;
@@ -69,7 +63,7 @@ std::vector<std::uint64_t> code_places(const std::vector<MapEntry>& maps, const 
   std::vector<std::uint64_t> places;
   for (const MapEntry& map : maps) {
     if (map.path != exe) continue;
-    if (map.start > kTotalBytes + 2 * kGapBytes + kBigPageBytes) {
+    if (map.start > MemoryFile::kBytes + 2 * kGapBytes + kBigPageBytes) {
       places.push_back((map.start - kSharedBytes - kGapBytes) & ~(kBigPageBytes - 1));
     }
     break;
@@ -149,42 +143,37 @@ std::span<const std::uint32_t> ThreadMemory::written(std::size_t known) const {
 
 void CacheMemory::fill_code(std::span<const std::uint8_t> code) {
   const std::uint64_t end = kTableBytes + code.size();
-  while ((settled_ == 0 ? kWorthTheFirst : settled_ + kWorthABigPage) <= end && settle_next()) {
+  const auto is_worth_it = [&] {
+    const std::uint64_t settled = file_->settled();
+    return (settled == 0 ? kWorthTheFirst : settled + kWorthABigPage) <= end;
+  };
+  while (is_worth_it() && file_->settle_next()) {
   }
-  populate_pages({host_ + kTableBytes, code.size()});
+  populate_pages({host() + kTableBytes, code.size()});
   std::copy(code.begin(), code.end(), host_code().begin());
 }
 
 void CacheMemory::settle_code(std::uint64_t end) {
-  while (settled_ + kBigPageBytes <= kTableBytes + end) {
-    if (!settle_next()) settled_ += kBigPageBytes;
+  while (file_->settled() + kBigPageBytes <= kTableBytes + end) {
+    if (!file_->settle_next()) file_->leave_next_small();
   }
 }
 
 void CacheMemory::settle_first() {
-  if (settled_ == 0) (void)settle_next();
-}
-
-bool CacheMemory::settle_next() {
-  if (!make_big_page(settled_)) return false;
-  settled_ += kBigPageBytes;
-  return true;
-}
-
-bool CacheMemory::make_big_page(std::uint64_t begin) {
-  // Touch one small page there, then replace it by a large one.
-  __atomic_fetch_or(host_ + begin, std::uint8_t{0}, __ATOMIC_RELAXED);
-  return ::madvise(host_ + begin, kBigPageBytes, kCollapse) == 0;
+  if (file_->settled() == 0) (void)file_->settle_next();
 }
 
 void CacheMemory::fill_table(TraceeAddr target) {
-  populate_pages({host_, EntryTable::first_size() * sizeof(std::uint64_t)});
+  populate_pages({host(), EntryTable::first_size() * sizeof(std::uint64_t)});
   entries_.fill(target);
 }
 
 CacheMemory::~CacheMemory() {
-  if (host_ != nullptr) ::munmap(host_, kTotalBytes);
   for (std::size_t i = 1; i < chunks_.size(); ++i) ::munmap(chunks_[i].host, kThreadsBytes);
+  // Areas of the next program may be where parts of many threads were.
+  if (!file_ || !file_->is_open() || guarded_ > first_part_of(kMostAreas)) return;
+  file_->note_parts(guarded_);
+  spare_->give(std::move(file_), std::move(program_));
 }
 
 std::span<const std::uint64_t> ThreadMemory::values() const {
@@ -192,9 +181,10 @@ std::span<const std::uint64_t> ThreadMemory::values() const {
   return {static_cast<const std::uint64_t*>(begin), translate::kRingValues};
 }
 
-Result<std::unique_ptr<CacheMemory>> CacheMemory::create(Thread& thread, bool records_values) {
+Result<std::unique_ptr<CacheMemory>> CacheMemory::create(Thread& thread, bool records_values,
+                                                         std::shared_ptr<SpareMemory> spare) {
   const std::uint64_t part_bytes = records_values ? kRecordingThreadBytes : kThreadBytes;
-  std::unique_ptr<CacheMemory> memory{new CacheMemory{part_bytes}};
+  std::unique_ptr<CacheMemory> memory{new CacheMemory{part_bytes, std::move(spare)}};
   Process& process = thread.process();
   process.address_limit.leave_room(process.pid(), kMappedBytes);
   const auto done = memory->map(thread);
@@ -209,41 +199,52 @@ Result<void> CacheMemory::map(Thread& thread) {
   BT_TRY(const std::vector<MapEntry> maps, proc.maps(process.pid()));
   BT_TRY(const BorrowedName name, BorrowedName::of(thread));
   BT_TRY(RemoteCalls remote, RemoteCalls::begin(thread));
-  BT_TRY(const ProgramFile file, ProgramFile::make(process, remote, name, kTotalBytes));
-  const auto set_up = [&]() -> Result<void> {
-    BT_CHECKED(map_here(file.here()));
-    BT_CHECKED(map_code(remote, file.there(), maps, proc.exe(process.pid()).value_or("")));
-    return map_rest(remote, file.there(), maps);
-  };
-  auto done = set_up();
+  program_ = proc.exe(process.pid()).value_or("");
+  BT_TRY(const std::uint64_t there, get_file(process, remote, name));
+  entries_ = EntryTable{host(), host() + MemoryFile::kMoreTableAt,
+                        policy().data() + static_cast<std::size_t>(translate::Policy::kIndexMask)};
+  auto done = map_code(remote, there, maps, program_);
+  if (done) done = map_rest(remote, there, maps);
   if (!done) {
-    (void)remote.call(SYS_close, {file.there()});
+    (void)remote.call(SYS_close, {there});
     if (code_ != TraceeAddr{}) (void)remote.call(SYS_munmap, {mapping().value(), kSharedBytes});
   }
   return done;
 }
 
-Result<void> CacheMemory::map_here(int fd) {
-  // Large pages need a matching address.
-  void* room = ::mmap(nullptr, kTotalBytes + kBigPageBytes, PROT_NONE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (room == MAP_FAILED) return fail_errno("mmap");
-  auto* begin = static_cast<std::uint8_t*>(room);
-  const std::uint64_t before =
-      (kBigPageBytes - std::bit_cast<std::uintptr_t>(begin) % kBigPageBytes) % kBigPageBytes;
-  void* mapped =
-      ::mmap(begin + before, kTotalBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
-  if (before != 0) ::munmap(begin, before);
-  ::munmap(begin + before + kTotalBytes, kBigPageBytes - before);
-  if (mapped == MAP_FAILED) {
-    const auto failed = fail_errno("mmap");
-    ::munmap(begin + before, kTotalBytes);
-    return failed;
+Result<std::uint64_t> CacheMemory::get_file(Process& process, RemoteCalls& remote,
+                                            const BorrowedName& name) {
+  if (auto usable = may_use_spare(process) ? spare_or_new() : nullptr) {
+    if (const auto there = ProgramFile::open_in(process, remote, name, usable->fd())) {
+      file_ = std::move(usable);
+      return *there;
+    }
+    spare_->give(std::move(usable), program_);
   }
-  host_ = static_cast<std::uint8_t*>(mapped);
-  entries_ = EntryTable{host_, host_ + kMoreTableAt,
-                        policy().data() + static_cast<std::size_t>(translate::Policy::kIndexMask)};
-  return {};
+  BT_TRY(ProgramFile file, ProgramFile::make(process, remote, name, MemoryFile::kBytes));
+  auto mapped = MemoryFile::map(file.take_here());
+  if (!mapped) {
+    (void)remote.call(SYS_close, {file.there()});
+    return fail(mapped.error());
+  }
+  file_ = std::move(*mapped);
+  file_->close();
+  return file.there();
+}
+
+std::unique_ptr<MemoryFile> CacheMemory::spare_or_new() {
+  if (auto spare = spare_->take(program_)) {
+    spare->clear();
+    return spare;
+  }
+  auto made = MemoryFile::make();
+  return made ? std::move(*made) : nullptr;
+}
+
+bool CacheMemory::may_use_spare(const Process& process) const {
+  // Values of another program must never be taken for this one's. A filter may end a process that
+  // opens a file.
+  return spare_ && !has_values() && process.filters.empty();
 }
 
 Result<void> CacheMemory::map_code(RemoteCalls& remote, std::uint64_t fd,
@@ -286,14 +287,14 @@ Result<void> CacheMemory::map_rest(RemoteCalls& remote, std::uint64_t fd,
                        {0, kThreadsBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, kSharedBytes}));
     threads = TraceeAddr{anywhere};
   }
-  chunks_.push_back({host_ + kSharedBytes, threads});
+  chunks_.push_back({host() + MemoryFile::kThreadsAt, threads});
   CallBatch batch{code_};
   constexpr std::uint64_t kFixed = MAP_SHARED | MAP_FIXED_NOREPLACE;
   const auto map_table = [&](std::uint64_t at, std::uint64_t bytes, std::uint64_t offset) {
     batch.call(SYS_mmap, {at, bytes, PROT_READ, kFixed, fd, offset}, at);
   };
   map_table(table, kFirstTableBytes, 0);
-  map_table(table + kFirstTableBytes, kMoreTableBytes, kMoreTableAt);
+  map_table(table + kFirstTableBytes, kMoreTableBytes, MemoryFile::kMoreTableAt);
   map_table(table + translate::kEntryTableBytes, kTableBytes - kFirstTableBytes, kFirstTableBytes);
   if (free_there) {
     batch.call(SYS_mmap,
@@ -444,28 +445,18 @@ Result<std::size_t> CacheMemory::add_area(Thread& thread) {
     --areas_;
     return tl::unexpected{done.error()};
   }
+  file_->note_areas(areas_);
   return areas_ - 1;
 }
 
 LogRange CacheMemory::segment(std::size_t area, std::size_t index) const {
-  const std::uint64_t offset = kThreadsBytes - (area + 1) * kAreaBytes + index * kSegmentSpan;
+  const std::uint64_t offset = MemoryFile::segment_at(area, index) - MemoryFile::kThreadsAt;
   const TraceeAddr begin = chunks_.front().base + offset;
   return {chunks_.front().host + offset, begin, begin + kSegmentBytes};
 }
 
 bool CacheMemory::prepare_segment(std::size_t area, std::size_t index) {
-  std::uint64_t& prepared = prepared_.at(area * kAreaSegments + index);
-  if (prepared >= kSegmentBytes) return false;
-  std::uint8_t* const begin = segment(area, index).host + prepared;
-  // The guard page is in the last large page: its memory is used by nobody.
-  if (prepared % kBigPageBytes == 0 && make_big_page(static_cast<std::uint64_t>(begin - host_))) {
-    prepared += kBigPageBytes;
-    return true;
-  }
-  const std::uint64_t bytes = std::min(kPreparedAtOnce, kSegmentBytes - prepared);
-  populate_pages({begin, bytes});
-  prepared += bytes;
-  return true;
+  return file_->prepare_segment(area, index);
 }
 
 void CacheMemory::commit_segment(Thread& thread, std::size_t area, std::size_t index) {

@@ -27,6 +27,8 @@
 #include "arch/cpu/translator.hpp"
 #include "ptrace/codecache/memory/code_memory.hpp"
 #include "ptrace/codecache/memory/entry_table.hpp"
+#include "ptrace/codecache/memory/memory_file.hpp"
+#include "ptrace/codecache/memory/spare_memory.hpp"
 #include "ptrace/os/procfs.hpp"
 #include "ptrace/os/unique_fd.hpp"
 
@@ -39,31 +41,10 @@ class Thread;
 
 namespace backtrail::tracee::cache {
 
-inline constexpr std::uint64_t kLogBytes = 1ULL << 20;
-inline constexpr std::uint64_t kGuardBytes = 4096;
-inline constexpr std::uint64_t kThreadBytes =
-    arch::cpu::translate::kThreadPageBytes + kLogBytes + kGuardBytes;
-/// Where values are recorded, a thread part goes on with their ring.
-inline constexpr std::uint64_t kValuesBytes =
-    arch::cpu::translate::kRingValues * arch::cpu::translate::kValueBytes;
-inline constexpr std::uint64_t kRecordingThreadBytes =
-    kThreadBytes + kValuesBytes + arch::cpu::translate::kRepeatedBytes;
-static_assert(arch::cpu::translate::kValuesOffset == kThreadBytes);
-/// Most thread parts that are mapped at once: a chunk.
-inline constexpr std::size_t kThreadsAtOnce = 256;
-inline constexpr std::uint64_t kThreadsBytes = kThreadBytes * kThreadsAtOnce;
+class BorrowedName;
+
 inline constexpr std::size_t kMostChunks = 32;
 inline constexpr std::size_t kMaxThreads = kMostChunks * kThreadsAtOnce;
-
-/// Threads that log much get areas, from the end of the first memfd downward, in place of the parts
-/// of threads that do not exist. A segment is one log with one guard page. It begins at a large
-/// page and fills at least one.
-inline constexpr std::uint64_t kSegmentSpan = 8ULL << 20;
-inline constexpr std::uint64_t kSegmentBytes = kSegmentSpan - kGuardBytes;
-inline constexpr std::size_t kAreaSegments = 10;
-inline constexpr std::uint64_t kAreaBytes = kAreaSegments * kSegmentSpan;
-inline constexpr std::size_t kMostAreas = 3;
-static_assert(kMostAreas * kAreaBytes < kThreadsBytes);
 
 /// A log entry that has not been written since the log was blanked; no exit has this id.
 inline constexpr std::uint32_t kBlankEntry = ~0U;
@@ -134,7 +115,9 @@ class CacheMemory : public CodeMemory {
   /// Maps everything and prepares the first thread part for `thread`, which must be in a stop
   /// outside of system calls. Errors: kTraceeGone, kUnsupported; the errnos of the calls.
   /// @param records_values  Thread parts have room for values.
-  static Result<std::unique_ptr<CacheMemory>> create(Thread& thread, bool records_values);
+  /// @param spare           Memory is taken from there and given back; may be null.
+  static Result<std::unique_ptr<CacheMemory>> create(Thread& thread, bool records_values,
+                                                     std::shared_ptr<SpareMemory> spare);
   ~CacheMemory() override;
   CacheMemory(const CacheMemory&) = delete;
   CacheMemory& operator=(const CacheMemory&) = delete;
@@ -149,7 +132,7 @@ class CacheMemory : public CodeMemory {
   [[nodiscard]] TraceeAddr mapping() const { return code_ - kTableBytes; }
   [[nodiscard]] TraceeAddr table() const override { return table_; }
   [[nodiscard]] std::span<std::uint8_t> host_code() const override {
-    return {host_ + kTableBytes, kCodeBytes};
+    return {host() + kTableBytes, kCodeBytes};
   }
   void fill_code(std::span<const std::uint8_t> code) override;
   void settle_code(std::uint64_t end) override;
@@ -158,9 +141,7 @@ class CacheMemory : public CodeMemory {
   [[nodiscard]] EntryTable& entries() override { return entries_; }
 
   /// The policy, which follows the table; zero at first.
-  [[nodiscard]] std::span<std::uint8_t> policy() const {
-    return {host_ + kFirstTableBytes, arch::cpu::translate::kPolicyBytes};
-  }
+  [[nodiscard]] std::span<std::uint8_t> policy() const { return file_->policy(); }
 
   /// Offset in a thread page, after the slots, for arguments of remote system calls. create()
   /// leaves the actions of SIGSEGV and SIGTRAP there, in the first thread's page.
@@ -181,8 +162,8 @@ class CacheMemory : public CodeMemory {
   /// create().
   Result<std::size_t> add_area(Thread& thread);
   [[nodiscard]] std::size_t areas() const { return areas_; }
-  /// Index of the first thread part of the first memfd that areas have taken.
-  [[nodiscard]] std::size_t first_area_part() const { return first_part_of(areas_); }
+  /// Index of the first thread part of the first memfd that areas have taken, of any program.
+  [[nodiscard]] std::size_t first_area_part() const { return first_part_of(file_->areas_ever()); }
   [[nodiscard]] LogRange segment(std::size_t area, std::size_t index) const;
   /// Populates a segment with few calls instead of a page fault per 4 KiB. Does nothing if the
   /// kernel cannot.
@@ -197,7 +178,9 @@ class CacheMemory : public CodeMemory {
     std::uint8_t* host = nullptr;
     TraceeAddr base;
   };
-  explicit CacheMemory(std::uint64_t part_bytes) : part_bytes_{part_bytes} {}
+  CacheMemory(std::uint64_t part_bytes, std::shared_ptr<SpareMemory> spare)
+      : part_bytes_{part_bytes}, spare_{std::move(spare)} {}
+  [[nodiscard]] std::uint8_t* host() const { return file_->host(); }
   [[nodiscard]] bool has_values() const { return part_bytes_ > kThreadBytes; }
   [[nodiscard]] std::size_t first_part_of(std::size_t areas) const {
     return (kThreadsBytes - areas * kAreaBytes) / part_bytes_;
@@ -210,28 +193,25 @@ class CacheMemory : public CodeMemory {
   void prepare_part(CallBatch& batch, std::size_t index) const;
   /// Makes the thread run the batch.
   Result<void> run(Thread& thread, CallBatch& batch);
-  Result<void> map_here(int fd);
+  /// Gets the file, new or spare; returns the program's descriptor.
+  Result<std::uint64_t> get_file(Process& process, RemoteCalls& remote, const BorrowedName& name);
+  std::unique_ptr<MemoryFile> spare_or_new();
+  [[nodiscard]] bool may_use_spare(const Process& process) const;
   Result<void> map_code(RemoteCalls& remote, std::uint64_t fd, const std::vector<MapEntry>& maps,
                         const std::string& exe);
   Result<void> map_rest(RemoteCalls& remote, std::uint64_t fd, const std::vector<MapEntry>& maps);
 
-  /// Replaces the next small pages by a large page. Returns false if the kernel does not provide
-  /// one.
-  bool settle_next();
-  /// Does this at an offset.
-  bool make_big_page(std::uint64_t begin);
-
   std::uint64_t part_bytes_;
-  std::uint8_t* host_ = nullptr;
+  std::shared_ptr<SpareMemory> spare_;
+  std::string program_;
+  std::unique_ptr<MemoryFile> file_;  ///< The first memfd.
   EntryTable entries_;
-  std::uint64_t settled_ = 0;  ///< Bytes of table and code that are in large pages.
   TraceeAddr code_;
   TraceeAddr table_;
   bool removed_ = false;
   std::vector<ThreadChunk> chunks_;
   std::size_t guarded_ = 1;  ///< Number of parts that have a guard page.
   std::size_t areas_ = 0;
-  std::array<std::uint64_t, kMostAreas * kAreaSegments> prepared_{};  ///< Populated bytes.
   std::bitset<kMostAreas * kAreaSegments> committed_;
   std::map<std::size_t, LogRange> logs_;  ///< Logs that are not in their parts.
 };

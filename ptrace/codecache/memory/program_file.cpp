@@ -8,11 +8,13 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "arch/cpu/program_abi.hpp"
 #include "ptrace/os/file_size.hpp"
+#include "ptrace/os/id_namespace.hpp"
 #include "ptrace/os/procfs.hpp"
 #include "ptrace/remote/remote_calls.hpp"
 #include "ptrace/tracee/process.hpp"
@@ -24,7 +26,12 @@ namespace {
 using arch::cpu::kRedZoneBytes;
 using arch::cpu::kStackAlignment;
 
-constexpr const char* kName = "backtrail";
+bool is_same_file(int fd, const std::string& path) {
+  struct stat ours {};
+  struct stat theirs {};
+  return ::fstat(fd, &ours) == 0 && ::stat(path.c_str(), &theirs) == 0 &&
+         ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino;
+}
 
 }  // namespace
 
@@ -55,9 +62,9 @@ BorrowedName::~BorrowedName() {
 Result<ProgramFile> ProgramFile::make(Process& process, RemoteCalls& remote,
                                       const BorrowedName& name, std::uint64_t bytes) {
   // Kernels that refuse executable memfds still allow this mapping to be executed.
-  BT_CHECKED(name.set(kName));
+  BT_CHECKED(name.set(kMemoryFileName));
   const auto made = remote.stepped_call(SYS_memfd_create, {name.at().value(), MFD_CLOEXEC});
-  if (!made && !process.filters.empty()) return make_here(remote, name, bytes);
+  if (!made && !process.filters.empty()) return make_here(process, remote, name, bytes);
   BT_TRY(const std::uint64_t there, made);
   UniqueFd here{::open(ProcFs{}.path(process.pid(), "fd/" + std::to_string(there)).c_str(),
                        O_RDWR | O_CLOEXEC)};
@@ -68,17 +75,30 @@ Result<ProgramFile> ProgramFile::make(Process& process, RemoteCalls& remote,
   return fail(sized.error());
 }
 
-Result<ProgramFile> ProgramFile::make_here(RemoteCalls& remote, const BorrowedName& name,
-                                           std::uint64_t bytes) {
-  UniqueFd here{::memfd_create(kName, MFD_CLOEXEC)};
+Result<ProgramFile> ProgramFile::make_here(Process& process, RemoteCalls& remote,
+                                           const BorrowedName& name, std::uint64_t bytes) {
+  UniqueFd here{::memfd_create(kMemoryFileName, MFD_CLOEXEC)};
   if (!here) return fail_errno("memfd_create");
   BT_CHECKED(set_memory_file_size(here.get(), bytes));
+  BT_TRY(const std::uint64_t there, open_in(process, remote, name, here.get()));
+  return ProgramFile{std::move(here), there};
+}
+
+Result<std::uint64_t> ProgramFile::open_in(Process& process, RemoteCalls& remote,
+                                           const BorrowedName& name, int fd) {
+  if (!shares_our_ids(process.pid())) {
+    return fail(TraceErrc::kUnsupported, "open the server's file");
+  }
   // A process that may inspect the server may open the server's files.
-  BT_CHECKED(name.set(fmt::format("/proc/{}/fd/{}", ::getpid(), here.get())));
+  BT_CHECKED(name.set(fmt::format("/proc/{}/fd/{}", ::getpid(), fd)));
   constexpr auto kAnyFolder = static_cast<std::uint64_t>(AT_FDCWD);
   BT_TRY(const std::uint64_t there,
-         remote.call(SYS_openat, {kAnyFolder, name.at().value(), O_RDWR | O_CLOEXEC}));
-  return ProgramFile{std::move(here), there};
+         remote.stepped_call(SYS_openat,
+                             {kAnyFolder, name.at().value(), O_RDWR | O_CLOEXEC | O_NOCTTY}));
+  // Another /proc may be mounted there.
+  if (is_same_file(fd, ProcFs{}.path(process.pid(), "fd/" + std::to_string(there)))) return there;
+  (void)remote.call(SYS_close, {there});
+  return fail(TraceErrc::kUnsupported, "open the server's file");
 }
 
 }  // namespace backtrail::tracee::cache

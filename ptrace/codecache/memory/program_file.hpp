@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 #include <string_view>
+#include <utility>
 
 #include "arch/base/address.hpp"
 #include "arch/base/result.hpp"
@@ -46,19 +47,29 @@ class BorrowedName {
   Bytes saved_;
 };
 
+/// Name of the recorder's memory files, as /proc/PID/maps shows it.
+inline constexpr const char* kMemoryFileName = "backtrail";
+
 class ProgramFile {
  public:
   /// The program makes the file; if its filters forbid that, the server makes it and the program
   /// opens it. Errors: those of the calls; nothing remains then.
   static Result<ProgramFile> make(Process& process, RemoteCalls& remote, const BorrowedName& name,
                                   std::uint64_t bytes);
+  /// Lets the program open a nameless file of the server's for reading and writing; returns its
+  /// descriptor. A process that may not inspect the server, or that sees other processes than the
+  /// server does, cannot. Errors: kUnsupported (the program's /proc is another one), those of the
+  /// call.
+  static Result<std::uint64_t> open_in(Process& process, RemoteCalls& remote,
+                                       const BorrowedName& name, int fd);
   /// The descriptors of the server and of the program. The caller must close the latter.
   [[nodiscard]] int here() const { return here_.get(); }
+  [[nodiscard]] UniqueFd take_here() { return std::move(here_); }
   [[nodiscard]] std::uint64_t there() const { return there_; }
 
  private:
-  static Result<ProgramFile> make_here(RemoteCalls& remote, const BorrowedName& name,
-                                       std::uint64_t bytes);
+  static Result<ProgramFile> make_here(Process& process, RemoteCalls& remote,
+                                       const BorrowedName& name, std::uint64_t bytes);
   ProgramFile(UniqueFd here, std::uint64_t there) : here_{std::move(here)}, there_{there} {}
 
   UniqueFd here_;

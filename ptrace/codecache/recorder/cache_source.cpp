@@ -57,6 +57,7 @@ CacheSource::CacheSource(Process& process, decoder::TraceConsumer& sink,
       measures_{config.statistics != nullptr},
       values_{config.values},
       persistent_store_{config.kept},
+      spare_{config.spare},
       batch_{sink},
       stepper_{process, *this, std::make_unique<cache::FileWatch>()},
       log_{sink,
@@ -129,7 +130,8 @@ bool CacheSource::set_up(Thread& thread) {
     disable_thread(std::move(why));
     return false;
   }
-  auto space = cache::CacheSpace::of(thread, sums_, persistent_store_, values_);
+  auto space = cache::CacheSpace::of(
+      thread, {.sums = sums_, .store = persistent_store_, .spare = spare_, .values = values_});
   if (!space) return failed(space.error());
   if (const auto taken = part_.take(std::move(*space), thread); !taken) {
     return failed(taken.error());

@@ -129,6 +129,7 @@ class CacheSource final : public BranchSource, private StepperUser {
   bool measures_;                           ///< Statistics are wanted.
   ValueDepth values_;
   std::shared_ptr<cache::PersistentStore> persistent_store_;
+  std::shared_ptr<cache::SpareMemory> spare_;
   RecordBatch batch_;
   Stepper stepper_;
   cache::ThreadPart part_;

@@ -156,10 +156,7 @@ void CacheSpace::evict_running() {
   for (Process* guest : guests_) evict(*guest);
 }
 
-Result<std::shared_ptr<CacheSpace>> CacheSpace::of(Thread& thread,
-                                                   std::shared_ptr<SourceStatistics> sums,
-                                                   std::shared_ptr<PersistentStore> store,
-                                                   ValueDepth values) {
+Result<std::shared_ptr<CacheSpace>> CacheSpace::of(Thread& thread, const Config& config) {
   Process& process = thread.process();
   if (process.cache_space) return process.cache_space;
   BT_TRY(const ProcStatus status, ProcFs{}.status(thread.tid()));
@@ -167,9 +164,9 @@ Result<std::shared_ptr<CacheSpace>> CacheSpace::of(Thread& thread,
     return fail(TraceErrc::kUnsupported, "seccomp");
   }
   BT_TRY(std::unique_ptr<CacheMemory> memory,
-         CacheMemory::create(thread, values != ValueDepth::kFree));
+         CacheMemory::create(thread, config.values != ValueDepth::kFree, config.spare));
   auto open_files = process.code_writers->look_at_files_of(process);
-  std::shared_ptr<CacheSpace> space{new CacheSpace{process, std::move(sums), std::move(memory)}};
+  std::shared_ptr<CacheSpace> space{new CacheSpace{process, config.sums, std::move(memory)}};
   if (!let_threads_stop(process.filters)) space->threads_.stop_by_fault();
   const auto data = limit_of(process.pid(), LimitedResource::kData);
   const bool data_counts = !data || data->rlim_cur != RLIM_INFINITY;
@@ -180,8 +177,8 @@ Result<std::shared_ptr<CacheSpace>> CacheSpace::of(Thread& thread,
   process.trap_action.learn(trap);
   // The remote calls that read the actions ended with a trap after reading them.
   if (trap.handler == std::bit_cast<std::uint64_t>(SIG_IGN)) process.trap_action.damaged = true;
-  space->code_.record_values(values);
-  space->kept_.begin(std::move(store), *space->memory_, space->calls_.calls());
+  space->code_.record_values(config.values);
+  space->kept_.begin(config.store, *space->memory_, space->calls_.calls());
   process.cache_space = space;
   // An error is one of the next call, too.
   (void)space->refresh(std::move(open_files));

@@ -39,12 +39,15 @@ namespace backtrail::tracee::cache {
 
 class CacheSpace {
  public:
+  struct Config {
+    std::shared_ptr<SourceStatistics> sums;
+    std::shared_ptr<PersistentStore> store = {};  ///< May be null.
+    std::shared_ptr<SpareMemory> spare = {};      ///< May be null.
+    ValueDepth values = ValueDepth::kFree;
+  };
   /// Returns the process's space, made if it has none. The thread must be between two instructions.
   /// Errors: those of CacheMemory::create(); kUnsupported if translated code must not run.
-  static Result<std::shared_ptr<CacheSpace>> of(Thread& thread,
-                                                std::shared_ptr<SourceStatistics> sums,
-                                                std::shared_ptr<PersistentStore> store,
-                                                ValueDepth values);
+  static Result<std::shared_ptr<CacheSpace>> of(Thread& thread, const Config& config);
   ~CacheSpace();
   CacheSpace(const CacheSpace&) = delete;
   CacheSpace& operator=(const CacheSpace&) = delete;

@@ -12,6 +12,7 @@
 
 #include "arch/base/log.hpp"
 #include "ptrace/codecache/space/cache_space.hpp"
+#include "ptrace/os/id_namespace.hpp"
 #include "ptrace/os/process_files.hpp"
 #include "ptrace/tracee/process.hpp"
 #include "ptrace/tracee/thread.hpp"
@@ -20,12 +21,6 @@ namespace backtrail::tracee::cache {
 namespace {
 
 constexpr std::size_t kMostOpened = 1024;
-
-std::optional<ino_t> id_namespace(pid_t tid) {
-  struct stat facts {};
-  if (::stat(ProcFs{}.path(tid, "ns/pid").c_str(), &facts) != 0) return std::nullopt;
-  return facts.st_ino;
-}
 
 /// A leader that has ended before its threads has no descriptors any more, so use a live thread.
 std::vector<OpenFile> files_written_by(pid_t pid) {

@@ -4,11 +4,10 @@
 #include <cstdint>
 #include <utility>
 
-#include <sys/stat.h>
 #include <sys/syscall.h>
 
 #include "arch/cpu/translator.hpp"
-#include "ptrace/os/procfs.hpp"
+#include "ptrace/os/id_namespace.hpp"
 #include "ptrace/remote/remote_calls.hpp"
 #include "ptrace/tracee/process.hpp"
 #include "ptrace/tracee/thread.hpp"
@@ -17,14 +16,6 @@ namespace backtrail::tracee::cache {
 namespace {
 
 namespace translate = arch::cpu::translate;
-
-bool shares_id_namespace(pid_t pid) {
-  struct stat theirs {};
-  struct stat ours {};
-  return ::stat(ProcFs{}.path(pid, "ns/pid").c_str(), &theirs) == 0 &&
-         ::stat("/proc/self/ns/pid", &ours) == 0 && theirs.st_dev == ours.st_dev &&
-         theirs.st_ino == ours.st_ino;
-}
 
 }  // namespace
 
@@ -77,10 +68,10 @@ void ThreadParts::note_way_to_stop(std::size_t slot) {
 Result<void> ThreadParts::write_ids(Thread& thread, ThreadMemory memory) {
   auto pid = static_cast<std::uint64_t>(thread.process().pid());
   auto tid = static_cast<std::uint64_t>(thread.tid());
-  if (!same_ids_) same_ids_ = shares_id_namespace(process_.pid());
+  if (!same_ids_) same_ids_ = shares_our_ids(process_.pid());
   // A child that shares the memory may be in another pid namespace.
   const pid_t of = thread.process().pid();
-  if (!(of == process_.pid() ? *same_ids_ : shares_id_namespace(of))) {
+  if (!(of == process_.pid() ? *same_ids_ : shares_our_ids(of))) {
     BT_TRY(RemoteCalls remote, RemoteCalls::begin(thread));
     BT_TRY(pid, remote.call(SYS_getpid, {}));
     BT_TRY(tid, remote.call(SYS_gettid, {}));

@@ -61,7 +61,7 @@ class StoppedChild final : private ProcessObserver {
   /// Gives the process a space; returns the thread's part of the memory.
   ThreadMemory take_space() {
     process_->cache_space =
-        *CacheSpace::of(thread(), std::make_shared<SourceStatistics>(), nullptr, ValueDepth::kFree);
+        *CacheSpace::of(thread(), {.sums = std::make_shared<SourceStatistics>()});
     return process_->cache_space->memory().thread(*process_->cache_space->threads().take(thread()));
   }
 

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ptrace/codecache/memory/spare_memory.hpp"
+
+#include <utility>
+
+namespace backtrail::tracee::cache {
+
+void SpareMemory::give(std::unique_ptr<MemoryFile> memory, std::string program) {
+  spares_.push_front({std::move(program), std::move(memory)});
+  std::uint64_t bytes = 0;
+  std::size_t count = 0;
+  spares_.remove_if([&](const Spare& spare) {
+    const std::uint64_t more = spare.memory->populated();
+    if (count == kMost || bytes + more > kMostBytes) return true;
+    ++count;
+    bytes += more;
+    return false;
+  });
+}
+
+std::unique_ptr<MemoryFile> SpareMemory::take(std::string_view program) {
+  auto best = spares_.end();
+  const auto is_better = [&](const Spare& spare) {
+    if (best == spares_.end()) return true;
+    const bool is_same = spare.program == program;
+    if (is_same != (best->program == program)) return is_same;
+    return !is_same && spare.memory->populated() < best->memory->populated();
+  };
+  for (auto spare = spares_.begin(); spare != spares_.end(); ++spare) {
+    if (is_better(*spare) && spare->memory->is_ours_alone()) best = spare;
+  }
+  if (best == spares_.end()) return nullptr;
+  std::unique_ptr<MemoryFile> memory = std::move(best->memory);
+  spares_.erase(best);
+  return memory;
+}
+
+}  // namespace backtrail::tracee::cache

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// The memory of programs that have ended, kept for the next ones. To clear new pages takes a good
+/// part of the time that a short program is recorded in.
+
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "ptrace/codecache/memory/memory_file.hpp"
+
+namespace backtrail::tracee::cache {
+
+class SpareMemory {
+ public:
+  /// Keeps the memory, if it is worth it, for as long as the limits allow. Nothing may use it; the
+  /// program may still have it mapped, for the kernel takes its time.
+  /// @param program  What it was used for.
+  void give(std::unique_ptr<MemoryFile> memory, std::string program);
+  /// Returns memory that nobody uses any more, ready for use: that of the same program if there is
+  /// any, so that what was populated is what will be needed, or else the smallest. Null: none.
+  std::unique_ptr<MemoryFile> take(std::string_view program);
+
+  /// Limits of what is kept.
+  static constexpr std::size_t kMost = 8;
+  static constexpr std::uint64_t kMostBytes = 192ULL << 20;
+
+ private:
+  struct Spare {
+    std::string program;
+    std::unique_ptr<MemoryFile> memory;
+  };
+  std::list<Spare> spares_;  ///< Newest first.
+};
+
+}  // namespace backtrail::tracee::cache
