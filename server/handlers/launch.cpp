@@ -72,10 +72,15 @@ std::optional<CommandLine> parse_run(const SessionContext& context, std::string_
   return line;
 }
 
-/// Launches the program of state.launch.
+/// Launches the program of state.launch. Tells on stderr how that ended.
 Result<pid_t> launch(SessionContext& context, ProcessControl& control) {
-  BT_TRY(const pid_t pid, control.launch(context.state.launch));
-  notices::process_created(context.state.launch.program, pid);
+  const std::string& program = context.state.launch.program;
+  const auto pid = control.launch(context.state.launch);
+  if (!pid) {
+    notices::cannot_exec(program, pid.error().reason());
+    return pid;
+  }
+  notices::process_created(program, *pid);
   context.documents.clear();
   return pid;
 }

@@ -20,6 +20,10 @@ void process_created(std::string_view program, pid_t pid) {
   print(fmt::format("Process {} created; pid = {}\n", program, pid));
 }
 
+void cannot_exec(std::string_view program, std::string_view reason) {
+  print(fmt::format("Cannot exec {}: {}\n", program, reason));
+}
+
 void streams_redirected() {
   print("stdin/stdout redirected\n");
 }

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Connections, and a server's life over several of them.
+
+#include <filesystem>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "test/gdb/on_program.hpp"
+#include "test/support/temporary_folder.hpp"
 
 namespace backtrail::test {
 namespace {
@@ -115,6 +119,18 @@ TEST(Extended, UnsetEnvironmentAndNoShell) {
   gdb.run("run");
   EXPECT_TRUE(gdb.wait_for_server("argument [$HOME]"));
   EXPECT_TRUE(gdb.wait_for_server("value [(unset)]"));
+}
+
+TEST(Extended, AProgramThatMayNotBeRun) {
+  const TemporaryFolder folder;
+  const std::string program = folder.path() + "/calls";
+  std::filesystem::copy_file(inferior("calls"), program);
+  std::filesystem::permissions(program, std::filesystem::perms::owner_read);
+  GdbSession gdb{extended({})};
+  gdb.run("file " + program);
+  gdb.run_all({"set remote exec-file " + program, "set startup-with-shell off"});
+  EXPECT_THAT(gdb.run("run"), AnyOf(HasSubstr("failed"), HasSubstr("Permission denied")));
+  EXPECT_TRUE(gdb.wait_for_server("Cannot exec " + program + ": Permission denied"));
 }
 
 TEST(Extended, AProgramThatIsNotThere) {

@@ -60,6 +60,7 @@ TEST_F(LaunchTest, WithoutShellArgumentsAreLiteral) {
 TEST_F(LaunchTest, FailsByNumberOrByText) {
   target.launch_error = make_error(TraceErrc::kStartupFailed, "launch");
   EXPECT_EQ(run("vRun;" + hex("p")), "E01");
+  EXPECT_EQ(notice, "Cannot exec p: " + target.launch_error->reason() + "\n");
   ask("qSupported:error-message+");
   EXPECT_THAT(run("vRun;" + hex("p")), StartsWith("E.cannot run 'p': "));
 }
