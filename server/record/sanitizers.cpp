@@ -7,9 +7,11 @@
 #include <string_view>
 
 #include <elf.h>
+#include <sys/stat.h>
 
 #include "arch/base/log.hpp"
 #include "arch/cpu/syscall_abi.hpp"
+#include "ptrace/codecache/persist/file_facts.hpp"
 #include "ptrace/core/mapped_file.hpp"
 #include "ptrace/os/procfs.hpp"
 #include "ptrace/tracee/link_map.hpp"
@@ -160,11 +162,25 @@ bool lies_in_a_runtime(pid_t pid, std::span<const tracee::MapEntry> maps, Tracee
   return map != maps.end() && holds_a_runtime(pid, *map);
 }
 
+Sanitizers::Names Sanitizers::names_of(const std::string& path) {
+  constexpr std::size_t kMostFiles = 1000;
+  struct stat facts {};
+  if (::stat(path.c_str(), &facts) != 0) return {};
+  const auto wide = [](auto number) { return static_cast<std::uint64_t>(number); };
+  const FileKey key{wide(facts.st_dev), wide(facts.st_ino), wide(facts.st_size),
+                    wide(facts.st_ctim.tv_sec), wide(facts.st_ctim.tv_nsec)};
+  if (const auto known = names_.find(key); known != names_.end()) return known->second;
+  if (names_.size() == kMostFiles) names_.clear();
+  const Names names{file_names_a_sanitizer(path), file_names_panics(path)};
+  if (tracee::cache::is_settled(facts)) names_.emplace(key, names);
+  return names;
+}
+
 void Sanitizers::on_exec(pid_t pid) {
   processes_.erase(pid);
-  const std::string exe = tracee::ProcFs{}.path(pid, "exe");
-  const bool sanitized = file_names_a_sanitizer(exe) || preloads_a_sanitizer(pid);
-  if (!sanitized && !file_names_panics(exe)) return;
+  const Names names = names_of(tracee::ProcFs{}.path(pid, "exe"));
+  const bool sanitized = names.sanitizer || preloads_a_sanitizer(pid);
+  if (!sanitized && !names.panics) return;
   Found& found = processes_[pid];
   found.sanitized = sanitized;
   const auto auxv = tracee::ProcFs{}.auxv(pid);

@@ -9,6 +9,8 @@
 /// The thread that made an error prints the report, in up to tens of millions of branches. The
 /// beginning of a report is announced so that the thread's history can be kept as it is then.
 
+#include <array>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
@@ -65,6 +67,15 @@ class Sanitizers {
     TraceeAddr exit;  ///< Address of exit(), with a breakpoint; 0 = none any more.
     std::optional<int> exit_code;
   };
+  /// What the names in a program's file tell.
+  struct Names {
+    bool sanitizer = false;
+    bool panics = false;
+  };
+  /// Device, inode, size, and change time in seconds and nanoseconds.
+  using FileKey = std::array<std::uint64_t, 5>;
+  /// Reads a file once for all processes that run it: a large program has megabytes of names.
+  Names names_of(const std::string& path);
   void plant(tracee::Process& process, Found& found);
   void find_reports(tracee::Process& process, const tracee::MapEntry& map,
                     std::span<const tracee::MapEntry> maps, Found& found);
@@ -76,6 +87,7 @@ class Sanitizers {
   Reported reported_;
   Panicked panicked_;
   std::map<pid_t, Found> processes_;
+  std::map<FileKey, Names> names_;
 };
 
 /// Returns true if `pc` is in code of a sanitizer's run-time library.

@@ -79,6 +79,10 @@ class SanitizerReport : public ReportFixture, public ::testing::WithParamInterfa
   }
   void keep(const Case& shown, const std::vector<std::string>& options,
             const std::string& more = "0") {
+    keep(shown, options, std::vector<std::string>{"./p", shown.how, more});
+  }
+  void keep(const Case& shown, const std::vector<std::string>& options,
+            const std::vector<std::string>& program) {
     std::vector<std::string> words{"env", shown.environment};
     // A sanitized recorder is twenty times slower, and source lines are most of the branches.
     for (const std::string tool : {"ASAN", "TSAN", "UBSAN"}) {
@@ -88,7 +92,8 @@ class SanitizerReport : public ReportFixture, public ::testing::WithParamInterfa
     }
     words.insert(words.end(), {BT_SERVER, "record"});
     words.insert(words.end(), options.begin(), options.end());
-    words.insert(words.end(), {"-o", "x.core", "--", "./p", shown.how, more});
+    words.insert(words.end(), {"-o", "x.core", "--"});
+    words.insert(words.end(), program.begin(), program.end());
     const std::string said = run(words, -1);
     ASSERT_TRUE(std::filesystem::exists(folder / "x.core")) << said;
   }
@@ -128,6 +133,19 @@ INSTANTIATE_TEST_SUITE_P(
                Case{"clang++", "-fsanitize=undefined -fno-sanitize-recover=all", "grow", "grow"},
                Case{"g++", "-fsanitize=thread", "race", "bump"},
                Case{"clang++", "-fsanitize=thread", "race", "bump"}})));
+
+class SanitizerReportOfALaterRun : public SanitizerReport {};
+
+TEST_P(SanitizerReportOfALaterRun, NamesTheFunctionAndLineOnItsFirstScreen) {
+  const Case& shown = GetParam();
+  if (!build(shown.compiler, shown.flags))
+    GTEST_SKIP() << shown.compiler << ' ' << shown.flags << " does not work here";
+  keep(shown, {}, {"sh", "-c", "./p fine && ./p fine && ./p " + shown.how});
+  EXPECT_THAT(first_screen(report()), ContainsRegex(place(shown)));
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, SanitizerReportOfALaterRun,
+                         ::testing::Values(Case{"g++", "-fsanitize=address", "over", "over"}));
 
 class SanitizerReportThatPasses : public SanitizerReport {};
 
