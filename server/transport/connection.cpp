@@ -20,6 +20,7 @@
 #include "server/rsp/error_reply.hpp"
 #include "server/rsp/frame_parser.hpp"
 #include "server/rsp/frame_writer.hpp"
+#include "server/transport/delivery.hpp"
 #include "server/transport/outbox.hpp"
 
 namespace backtrail::server {
@@ -70,7 +71,8 @@ struct Connection::Impl : std::enable_shared_from_this<Connection::Impl> {
         output_flags{channel.output.get()},
         input{io, channel.input.release()},
         separate_output{io},
-        timer{io} {
+        timer{io},
+        delivery_timer{io} {
     if (channel.output) separate_output.assign(channel.output.release());
     // write_now() and read_now() must not wait.
     error_code ignored;
@@ -94,6 +96,7 @@ struct Connection::Impl : std::enable_shared_from_this<Connection::Impl> {
   void on_written(const error_code& error);
   void finish();
   void linger();
+  void close_when_delivered(std::chrono::milliseconds pause);
   void close();
   /// Returns the level for complaints about the client: after the first, only debug, so that a
   /// faulty client does not fill the log.
@@ -112,6 +115,7 @@ struct Connection::Impl : std::enable_shared_from_this<Connection::Impl> {
   asio::posix::stream_descriptor input;
   asio::posix::stream_descriptor separate_output;  ///< Open if it is not `input`.
   asio::steady_timer timer;
+  asio::steady_timer delivery_timer;
   rsp::FrameParser parser{Session::kPacketSize + kPayloadSlack};
   Outbox outbox;
   std::array<char, kReadBytes> buffer{};
@@ -329,8 +333,9 @@ void Connection::Impl::finish() {
   flush();
 }
 
-/// Waits for the client to close first, or for the timer. Closing a socket with unread input resets
-/// the connection, and the reset may overtake the last answer.
+/// Waits until the client has the rest or closes, or for the timer. Closing a socket with unread
+/// input resets the connection, and the reset may overtake the last answer. So does input that
+/// comes later, as acknowledgements do.
 void Connection::Impl::linger() {
   if (lingering) return;
   lingering = true;
@@ -339,12 +344,23 @@ void Connection::Impl::linger() {
     return;
   }
   read_more();
+  if (!acknowledging) close_when_delivered(std::chrono::milliseconds{1});
+}
+
+void Connection::Impl::close_when_delivered(std::chrono::milliseconds pause) {
+  if (closed) return;
+  if (is_delivered(output().native_handle())) return close();
+  delivery_timer.expires_after(pause);
+  delivery_timer.async_wait([self = shared_from_this(), pause](const error_code& error) {
+    if (!error) self->close_when_delivered(2 * pause);
+  });
 }
 
 void Connection::Impl::close() {
   if (closed) return;
   closed = true;
   timer.cancel();
+  delivery_timer.cancel();
   if (!is_socket) {
     input_flags.restore();
     output_flags.restore();
