@@ -67,7 +67,7 @@ class Sanitizers {
     TraceeAddr exit;  ///< Address of exit(), with a breakpoint; 0 = none any more.
     std::optional<int> exit_code;
   };
-  /// What the names in a program's file tell.
+  /// Found in the names of a program's file.
   struct Names {
     bool sanitizer = false;
     bool panics = false;

@@ -14,7 +14,7 @@ namespace backtrail::server::notices {
 
 /// "Process PROG created; pid = N", with the program's name as the user typed it.
 void process_created(std::string_view program, pid_t pid);
-/// "Cannot exec PROG: REASON", the words that gdbserver has in two lines. Older gdbs tell no reason.
+/// "Cannot exec PROG: REASON", which gdbserver says in two lines. Older gdbs show no reason.
 void cannot_exec(std::string_view program, std::string_view reason);
 /// "stdin/stdout redirected": the program does not share the protocol's streams.
 void streams_redirected();

@@ -1,9 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ptrace/codecache/memory/spare_memory.hpp"
 
+#include <algorithm>
 #include <utility>
 
+#include "ptrace/os/memory_limit.hpp"
+
 namespace backtrail::tracee::cache {
+namespace {
+
+/// A machine of 12 GiB or more has memory for the most.
+constexpr std::uint64_t kPartOfMemory = 64;
+
+}  // namespace
+
+std::uint64_t SpareMemory::usual_bytes() {
+  return std::min(kMostBytes, memory_at_hand() / kPartOfMemory);
+}
 
 void SpareMemory::give(std::unique_ptr<MemoryFile> memory, std::string program) {
   spares_.push_front({std::move(program), std::move(memory)});
@@ -11,7 +24,7 @@ void SpareMemory::give(std::unique_ptr<MemoryFile> memory, std::string program) 
   std::size_t count = 0;
   spares_.remove_if([&](const Spare& spare) {
     const std::uint64_t more = spare.memory->populated();
-    if (count == kMost || bytes + more > kMostBytes) return true;
+    if (count == kMost || bytes + more > most_bytes_) return true;
     ++count;
     bytes += more;
     return false;

@@ -16,6 +16,9 @@ namespace backtrail::tracee::cache {
 
 class SpareMemory {
  public:
+  /// Keeps this many bytes at most: by default kMostBytes or, if that is less, a small part of the
+  /// memory at hand.
+  explicit SpareMemory(std::uint64_t most_bytes = usual_bytes()) : most_bytes_{most_bytes} {}
   /// Keeps the memory, if it is worth it, for as long as the limits allow. Nothing may use it; the
   /// program may still have it mapped, for the kernel takes its time.
   /// @param program  What it was used for.
@@ -24,15 +27,16 @@ class SpareMemory {
   /// any, so that what was populated is what will be needed, or else the smallest. Null: none.
   std::unique_ptr<MemoryFile> take(std::string_view program);
 
-  /// Limits of what is kept.
   static constexpr std::size_t kMost = 8;
   static constexpr std::uint64_t kMostBytes = 192ULL << 20;
 
  private:
+  [[nodiscard]] static std::uint64_t usual_bytes();
   struct Spare {
     std::string program;
     std::unique_ptr<MemoryFile> memory;
   };
+  std::uint64_t most_bytes_;
   std::list<Spare> spares_;  ///< Newest first.
 };
 

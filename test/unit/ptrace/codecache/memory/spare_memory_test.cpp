@@ -40,7 +40,7 @@ class SpareMemoryTest : public testing::Test {
     spare_.give(std::move(memory), program);
     return at;
   }
-  SpareMemory spare_;
+  SpareMemory spare_{SpareMemory::kMostBytes};
 };
 
 TEST_F(SpareMemoryTest, HasNoneAtFirst) {
