@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ptrace/codecache/memory/entry_table.hpp"
 
+#include <algorithm>
+
 #include "arch/base/check.hpp"
 #include "arch/cpu/translator.hpp"
 #include "ptrace/os/page_population.hpp"
@@ -56,11 +58,24 @@ void EntryTable::fill(TraceeAddr target) {
   for (std::size_t i = 0; i < size_; ++i) store(i, target);
 }
 
-void EntryTable::replace(std::span<const std::uint64_t> entries) {
-  BT_CHECK(entries.size() >= size_ && entries.size() <= translate::kMostTableEntries);
-  if (entries.size() > translate::kTableEntries && entries.size() > size_) {
-    populate_pages({more_, (entries.size() - translate::kTableEntries) * sizeof entries[0]});
+void EntryTable::populate(std::size_t size) const {
+  BT_CHECK(size >= size_ && size <= translate::kMostTableEntries);
+  constexpr std::size_t kFirst = translate::kTableEntries;
+  const std::size_t first = std::min(size, kFirst);
+  if (first > size_) populate_pages({first_, first * sizeof(std::uint64_t)});
+  if (size > kFirst && size > size_) {
+    populate_pages({more_, (size - kFirst) * sizeof(std::uint64_t)});
   }
+}
+
+void EntryTable::grow(std::size_t size, TraceeAddr target) {
+  populate(size);
+  for (std::size_t i = size_; i < size; ++i) store(i, target);
+  set_size(size);
+}
+
+void EntryTable::replace(std::span<const std::uint64_t> entries) {
+  populate(entries.size());
   for (std::size_t i = 0; i < entries.size(); ++i) store(i, TraceeAddr{entries[i]});
   set_size(entries.size());
 }

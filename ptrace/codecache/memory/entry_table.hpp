@@ -34,6 +34,9 @@ class EntryTable {
   [[nodiscard]] static std::size_t first_size();
   /// Sets every place of the table to `target`; the first time there are first_size() of them.
   void fill(TraceeAddr target);
+  /// Replaces a table whose every place is `target` by a larger one of that kind. `size` is as in
+  /// replace().
+  void grow(std::size_t size, TraceeAddr target);
   /// Replaces the table by one of at least size() places, a power of two. Threads that look
   /// meanwhile find the old target, the new one, or that of another address.
   void replace(std::span<const std::uint64_t> entries);
@@ -41,6 +44,8 @@ class EntryTable {
  private:
   [[nodiscard]] std::uint64_t* at(std::size_t index) const;
   void set_size(std::size_t entries);
+  /// Populates the pages of places that do not exist yet.
+  void populate(std::size_t size) const;
 
   std::uint8_t* first_ = nullptr;
   std::uint8_t* more_ = nullptr;

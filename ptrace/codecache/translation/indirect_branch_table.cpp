@@ -93,6 +93,7 @@ void IndirectBranchTable::grow_to(std::size_t size) {
     // Entries are put back from the oldest on, so that the newest comes first again.
     std::reverse(all.begin() + static_cast<std::ptrdiff_t>(first_here), all.end());
   }
+  if (all.empty()) return table_.grow(size, dispatch_);
   std::vector<std::uint64_t> places(size, dispatch_.value());
   for (const auto& [start, entry] : all) {
     std::uint64_t& place = places[start.value() & (size - 1)];

@@ -59,6 +59,18 @@ TEST_F(EntryTableTest, GrowsWithinItsFirstPart) {
   EXPECT_EQ(more_[0], 0U);
 }
 
+TEST_F(EntryTableTest, OfMissesGrowsIntoOneOfMisses) {
+  if (faster_table_index() != TableIndex::kMasked) {
+    GTEST_SKIP() << "this CPU has no PEXT, or a slow one";
+  }
+  const std::size_t size = 4 * kTableEntries;
+  ASSERT_LE(size, kMostTableEntries);
+  table_.grow(size, kMiss);
+  EXPECT_EQ(table_.size(), size);
+  EXPECT_EQ(mask_, size - 1);
+  for (std::size_t i = 0; i < size; ++i) ASSERT_EQ(table_[i], kMiss) << i;
+}
+
 TEST_F(EntryTableTest, HasMoreEntriesThanPads) {
   EXPECT_EQ(EntryTable::size_for(0), EntryTable::first_size());
   EXPECT_LE(EntryTable::size_for(kTableEntries / 4), kTableEntries);
