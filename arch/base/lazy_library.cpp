@@ -2,6 +2,8 @@
 #include "arch/base/lazy_library.hpp"
 
 #include <cctype>
+#include <cerrno>
+#include <cstring>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -36,8 +38,12 @@ void* lazy_function(const char* library, const char* name) {
   if (handle != nullptr || why == nullptr) {
     throw std::runtime_error{std::string{library} + " lacks " + name};
   }
-  throw std::runtime_error{std::string{why} + "; this needs it: install the package that has it " +
-                           "(Debian: " + package_of(library) + ")"};
+  std::string text{why};
+  if (text.ends_with(std::strerror(EMFILE))) {  // NOLINT(concurrency-mt-unsafe)
+    throw std::runtime_error{text + "; raise the limit: ulimit -n"};
+  }
+  throw std::runtime_error{text + "; this needs it: install the package that has it (Debian: " +
+                           package_of(library) + ")"};
 }
 
 }  // namespace backtrail

@@ -217,6 +217,7 @@ Result<std::uint64_t> CacheMemory::get_file(Process& process, RemoteCalls& remot
   if (auto usable = may_use_spare(process) ? spare_or_new() : nullptr) {
     if (const auto there = ProgramFile::open_in(process, remote, name, usable->fd())) {
       file_ = std::move(usable);
+      if (!SpareMemory::may_hold(*file_)) file_->close();
       return *there;
     }
     spare_->give(std::move(usable), program_);

@@ -3,12 +3,13 @@
 
 #include <algorithm>
 #include <bit>
+#include <csignal>
 #include <cstring>
-#include <numeric>
 
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 
 #include "ptrace/codecache/memory/program_file.hpp"
 #include "ptrace/os/file_size.hpp"
@@ -91,7 +92,9 @@ bool MemoryFile::prepare_segment(std::size_t area, std::size_t index) {
 }
 
 bool MemoryFile::is_ours_alone() const {
-  if (::fcntl(fd(), F_SETLEASE, F_WRLCK) != 0) return false;
+  // Whoever opens the file meanwhile breaks the lease, which sends a signal to the holder: SIGIO,
+  // which would end this process, or one that is ignored. The end of a lease resets the choice.
+  if (::fcntl(fd(), F_SETSIG, SIGURG) != 0 || ::fcntl(fd(), F_SETLEASE, F_WRLCK) != 0) return false;
   return ::fcntl(fd(), F_SETLEASE, F_UNLCK) == 0;
 }
 
@@ -105,8 +108,9 @@ void MemoryFile::clear() {
 }
 
 std::uint64_t MemoryFile::populated() const {
-  return std::accumulate(prepared_.begin(), prepared_.end(),
-                         std::max(settled_, kBigPageBytes) + kLogBytes);
+  constexpr std::uint64_t kBlockBytes = 512;  // stat(2)
+  struct stat facts {};
+  return ::fstat(fd(), &facts) == 0 ? static_cast<std::uint64_t>(facts.st_blocks) * kBlockBytes : 0;
 }
 
 }  // namespace backtrail::tracee::cache

@@ -96,7 +96,7 @@ class MemoryFile {
   /// Makes it ready for another program: the policy and the pages of threads become zero, as they
   /// are at first. Thread parts are of kThreadBytes.
   void clear();
-  /// Returns about how many bytes are populated.
+  /// Returns how many bytes are populated.
   [[nodiscard]] std::uint64_t populated() const;
 
  private:

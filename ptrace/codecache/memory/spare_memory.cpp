@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include <sys/resource.h>
+
 #include "ptrace/os/memory_limit.hpp"
 
 namespace backtrail::tracee::cache {
@@ -18,7 +20,15 @@ std::uint64_t SpareMemory::usual_bytes() {
   return std::min(kMostBytes, memory_at_hand() / kPartOfMemory);
 }
 
+bool SpareMemory::may_hold(const MemoryFile& memory) {
+  // A new descriptor is the lowest that is free.
+  rlimit limit{};
+  return ::getrlimit(RLIMIT_NOFILE, &limit) == 0 &&
+         static_cast<rlim_t>(memory.fd()) < limit.rlim_cur / 2;
+}
+
 void SpareMemory::give(std::unique_ptr<MemoryFile> memory, std::string program) {
+  if (!may_hold(*memory)) return;
   spares_.push_front({std::move(program), std::move(memory)});
   std::uint64_t bytes = 0;
   std::size_t count = 0;

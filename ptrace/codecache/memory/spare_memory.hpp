@@ -26,6 +26,9 @@ class SpareMemory {
   /// Returns memory that nobody uses any more, ready for use: that of the same program if there is
   /// any, so that what was populated is what will be needed, or else the smallest. Null: none.
   std::unique_ptr<MemoryFile> take(std::string_view program);
+  /// Returns false if the process needs the file's descriptor for other things: half of those that
+  /// it may have are in use.
+  [[nodiscard]] static bool may_hold(const MemoryFile& memory);
 
   static constexpr std::size_t kMost = 8;
   static constexpr std::uint64_t kMostBytes = 192ULL << 20;

@@ -2,13 +2,16 @@
 #include "ptrace/codecache/memory/spare_memory.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 namespace backtrail::tracee::cache {
@@ -95,6 +98,36 @@ TEST_F(SpareMemoryTest, TakesAnotherIfTheBestIsInUse) {
   give(std::move(given), "/bin/true");
   const MemoryFile* shell = give(memory(), "/bin/sh");
   EXPECT_EQ(spare_.take("/bin/true").get(), shell);
+}
+
+TEST_F(SpareMemoryTest, LeavesHalfOfTheDescriptorsFree) {
+  auto low = memory();
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit few{2 * static_cast<rlim_t>(low->fd()), before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+  EXPECT_FALSE(SpareMemory::may_hold(*low));
+  give(std::move(low), "/bin/true");
+  EXPECT_EQ(spare_.take("/bin/true"), nullptr);
+  EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+}
+
+TEST_F(SpareMemoryTest, IsNotDisturbedByWhoOpensIt) {
+  const auto file = memory();
+  const std::string path = "/proc/self/fd/" + std::to_string(file->fd());
+  std::atomic<bool> ends = false;
+  std::atomic<int> opened = 0;
+  std::thread other{[&] {
+    while (!ends) {
+      const UniqueFd mine{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+      opened += mine.valid() ? 1 : 0;
+    }
+  }};
+  constexpr int kEnough = 2000;
+  while (opened < kEnough) (void)file->is_ours_alone();
+  ends = true;
+  other.join();
+  EXPECT_TRUE(file->is_ours_alone());
 }
 
 TEST_F(SpareMemoryTest, KeepsNoMoreThanItsLimits) {
