@@ -172,6 +172,7 @@ void Births::handle_fork(Thread& parent, pid_t child_pid, bool shares) {
   if (shares ? settings_.reported.vfork : settings_.reported.fork) {
     recording_.record_from_start(**child);
     parent.control().vfork_told = shares;
+    if (shares) (*child)->memory_owner = parent.process().pid();
     runner_.post(parent, {.kind = kind, .child = {child_pid, child_pid}});
     return;
   }

@@ -13,6 +13,11 @@ void BreakpointConditions::remove(pid_t pid, BreakpointKind kind, TraceeAddr add
   conditions_.erase({pid, {kind, address}});
 }
 
+void BreakpointConditions::copy(pid_t from, pid_t to, BreakpointKind kind, TraceeAddr address) {
+  const auto found = conditions_.find({from, {kind, address}});
+  set(to, kind, address, found == conditions_.end() ? Condition{} : found->second);
+}
+
 void BreakpointConditions::forget(pid_t pid) {
   std::erase_if(conditions_, [=](const auto& entry) { return entry.first.first == pid; });
 }

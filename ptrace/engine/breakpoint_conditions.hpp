@@ -19,6 +19,8 @@ class BreakpointConditions {
   /// Replaces the breakpoint's condition. An empty one removes it.
   void set(pid_t pid, BreakpointKind kind, TraceeAddr address, Condition condition);
   void remove(pid_t pid, BreakpointKind kind, TraceeAddr address);
+  /// Gives a breakpoint of one process the condition that another process has there.
+  void copy(pid_t from, pid_t to, BreakpointKind kind, TraceeAddr address);
   /// Removes the conditions of all breakpoints of the process.
   void forget(pid_t pid);
   /// Returns true if a hit of the breakpoint by the thread is reported. Calls the condition.

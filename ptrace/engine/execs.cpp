@@ -7,6 +7,7 @@
 
 #include "arch/base/log.hpp"
 #include "ptrace/engine/thread_traces.hpp"
+#include "ptrace/engine/vfork_breakpoints.hpp"
 #include "ptrace/os/child_signal.hpp"
 #include "ptrace/os/procfs.hpp"
 #include "ptrace/os/ptrace_request.hpp"
@@ -54,6 +55,7 @@ void Execs::handle(Thread& thread) {
     // A clone that let_clones_go() could not stop.
     if (each->group() != pid) detaching_.detach_later(each->tid());
   }
+  return_breakpoints(process, tasks_, conditions_);
   conditions_.forget(pid);
   tasks_.become_new_image(process, survivor);
   survivor.control().vfork_parent = false;

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <csignal>
 
+#include "ptrace/engine/vfork_breakpoints.hpp"
 #include "ptrace/tracee/launch.hpp"
 
 namespace backtrail::tracee {
@@ -16,8 +17,9 @@ void TaskRemoval::remove_thread(Thread& thread) {
 }
 
 void TaskRemoval::remove_process(pid_t pid) {
-  const Process* process = tasks_.find(pid);
+  Process* process = tasks_.find(pid);
   if (process == nullptr) return;
+  return_breakpoints(*process, tasks_, conditions_);
   leaving_.erase(pid);
   bool ctrl_c = ctrl_c_.due();
   for (const auto& thread : process->threads()) ctrl_c = CtrlC::take(*thread) || ctrl_c;

@@ -115,6 +115,19 @@ std::vector<TraceeAddr> BreakpointTable::addresses() const {
   return all;
 }
 
+std::vector<TraceeAddr> BreakpointTable::take_over(const BreakpointTable& other) {
+  std::vector<TraceeAddr> taken;
+  for (const auto& [address, entry] : other.entries_) {
+    std::uint8_t now = 0;
+    const bool is_there = entry.inserted && memory_->read(address, {&now, 1}) == 1 && now == kInt3;
+    if (!is_there) continue;
+    const auto [own, is_new] = entries_.try_emplace(address, entry);
+    if (!own->second.inserted) own->second = entry;
+    if (is_new) taken.push_back(address);
+  }
+  return taken;
+}
+
 void BreakpointTable::mask_read(TraceeAddr address, std::span<std::uint8_t> bytes) const {
   for_each_in(entries_, address, bytes.size(), [&](std::size_t index, const Entry& entry) {
     if (entry.inserted && bytes[index] == kInt3) bytes[index] = entry.original;

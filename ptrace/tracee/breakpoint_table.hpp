@@ -58,6 +58,9 @@ class BreakpointTable {
 
   /// Returns the table of a forked child, whose memory contains the same int3s.
   [[nodiscard]] BreakpointTable copy_for(TraceeMemory& child) const;
+  /// Takes over breakpoints of a process that has used the same memory, as far as their int3s are
+  /// in it. Returns the addresses of those that this table did not have.
+  std::vector<TraceeAddr> take_over(const BreakpointTable& other);
   /// Empties the table after exec, which discarded the int3s with the old program.
   void forget_all() { entries_.clear(); }
 

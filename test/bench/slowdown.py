@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures real programs under `backtrail record` and similar tools: wall time relative to native.
 
-usage: slowdown.py BUILD [--runs N] [--peer-runs N] [--only NAME,...] [--vs NAME,...] [--set steady|short|extra]
+usage: slowdown.py BUILD [--runs N] [--peer-runs N] [--only NAME,...] [--vs NAME,...] [--set steady|short|trees|extra]
 
 Every workload runs natively and under each tool, in turns, so that changes of the machine's speed
 affect all of them. Prints medians relative to native, whether output and exit status stayed the same,
@@ -27,6 +27,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 TIME_LIMIT = 120.0
 PEERS = ("valgrind", "qemu")
 GDB_INSTRUCTIONS = 20000
+MADE_FILES = 40
 
 PYTHON = """
 def primes(n):
@@ -66,6 +67,23 @@ int main(int argc, char** argv) {
   const std::regex word{"[a-z]+([0-9]*)"};
   for (int i = 0; i < argc; ++i) seen[std::regex_replace(argv[i], word, "$1")] += i;
   for (const auto& [key, value] : seen) std::cout << key << value;
+}
+"""
+MAKEFILE = """
+OBJECTS = $(patsubst %.c,%.o,$(wildcard *.c))
+all: $(OBJECTS)
+\tcat $^ | cksum
+%.o: %.c
+\t$(CC) -O1 -c -o $@ $<
+"""
+MADE = """
+#include <stdio.h>
+#include <stdlib.h>
+int part%d(int count) {
+  int sum = 0;
+  for (int i = 0; i < count; i++) sum += i * %d;
+  printf("%%d\\n", sum);
+  return sum;
 }
 """
 NODE = """
@@ -114,6 +132,10 @@ class Scratch:
         self.write("prog.js", NODE)
         shutil.copy(os.path.join(HERE, "shapes.cpp"), self.folder)
         subprocess.run(["g++", "-O2", "-o", self.path("shapes"), self.path("shapes.cpp")], check=True)
+        os.mkdir(self.path("project"))
+        self.write("project/Makefile", MAKEFILE)
+        for part in range(MADE_FILES):
+            self.write("project/part%d.c" % part, MADE % (part, part))
         self.write("Prog.java", JAVA)
         if full("javac"):
             subprocess.run([full("javac"), "-d", self.folder, self.path("Prog.java")], check=True)
@@ -155,6 +177,10 @@ def workloads(scratch):
             ("gcc empty.c", [full("gcc"), "-c", "-o", "/dev/null", scratch.path("empty.c")]),
             ("python3 pass", [full("python3"), "-c", "pass"]),
             ("git --version", [full("git"), "--version"]),
+        ],
+        "trees": [
+            ("sh, 200 x true", ["/bin/sh", "-c", "i=0; while [ $i -lt 200 ]; do /bin/true; i=$((i+1)); done"]),
+            ("make -j2, %d files" % MADE_FILES, [full("make"), "-sBj2", "-C", scratch.path("project")]),
         ],
         "extra": [
             ("xz, 2 threads", [full("xz"), "-0c", "-T2", "--block-size=4MiB", text]),
@@ -215,7 +241,7 @@ def main():
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--peer-runs", type=int, default=1, help="of " + " and ".join(PEERS))
     parser.add_argument("--only", default="")
-    parser.add_argument("--set", default="steady,short")
+    parser.add_argument("--set", default="steady,short,trees")
     parser.add_argument("--vs", default="first,record,valgrind,qemu,gdb")
     options = parser.parse_args()
     backtrail = os.path.abspath(os.path.join(options.build, "backtrail"))

@@ -5,6 +5,7 @@
 // births two-vforks: of two vforks at once the second one ends first. The first one's child then
 // calls in_child(), and this process ends with 0 if that child ended with 5.
 // births slow-vfork: the vfork's child ends with 5 after SIGUSR2.
+// births vfork-execs: the vfork's child executes /bin/true.
 // births vfork-in-clone: a process that shares the memory makes a vfork.
 // births maker-execs: a process that shares the memory calls in_child() after this one has become
 // the next form.
@@ -85,6 +86,15 @@ static int slow_vfork(void) {
   return finish(child);
 }
 
+static int vfork_execs(void) {
+  const pid_t child = vfork();
+  if (child == 0) {
+    execl("/bin/true", "true", NULL);
+    _exit(97);
+  }
+  return finish(child);
+}
+
 static int vforks(void* unused) {
   (void)unused;
   const pid_t child = vfork();
@@ -115,6 +125,7 @@ int main(int argc, char** argv) {
   if (strcmp(how, "awaits") == 0) return status_of(atoi(argv[2]));
   if (strcmp(how, "two-vforks") == 0) return two_vforks();
   if (strcmp(how, "slow-vfork") == 0) return slow_vfork();
+  if (strcmp(how, "vfork-execs") == 0) return vfork_execs();
   if (strcmp(how, "vfork-in-clone") == 0) return finish(made(vforks));
   if (strcmp(how, "maker-execs") == 0) {
     char id[16];

@@ -7,6 +7,7 @@
 #include <functional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <sys/eventfd.h>
@@ -154,6 +155,43 @@ TEST_P(EngineBirths, AVforkWithMemoryOfItsOwnKeepsBreakpoints) {
   EXPECT_EQ(event->thread.pid, pid);
   ASSERT_TRUE(driver.engine.remove(pid, software(symbol_of("births", "in_parent"))));
   expect_exit(5);
+}
+
+// gdb sets breakpoints in the child, whose memory is the parent's, and not again in the parent.
+TEST_P(EngineBirths, BreakpointsOfAVforksChildBecomeTheParents) {
+  for (const char* how : {"slow-vfork", "vfork-execs"}) {
+    SCOPED_TRACE(how);
+    driver.engine.set_reported({.fork = true, .vfork = true, .exec = true});
+    const pid_t pid = launch(how);
+    auto event = driver.run();
+    ASSERT_TRUE(event);
+    ASSERT_EQ(event->kind, StopKind::kVfork);
+    const ThreadId child = event->child;
+    stop_at(child.pid, "in_parent");
+    if (how == std::string_view{"slow-vfork"}) ::kill(child.pid, SIGUSR2);
+    driver.resume(child, {});
+    event = driver.await();
+    ASSERT_TRUE(event);
+    EXPECT_EQ(event->thread.pid, child.pid);
+    if (event->kind == StopKind::kExec) {
+      EXPECT_FALSE(driver.engine.remove(child.pid, software(symbol_of("births", "in_parent"))));
+      ASSERT_TRUE(driver.engine.kill(child.pid));
+    } else {
+      EXPECT_EQ(event->kind, StopKind::kProcessExited);
+    }
+    event = driver.run();
+    while (event && event->thread.pid == child.pid) event = driver.run();
+    ASSERT_TRUE(event);
+    ASSERT_EQ(event->kind, StopKind::kVforkDone);
+    event = driver.run();
+    ASSERT_TRUE(event);
+    EXPECT_EQ(event->kind, StopKind::kSoftwareBreakpoint);
+    EXPECT_EQ(event->thread.pid, pid);
+    EXPECT_TRUE(driver.engine.remove(pid, software(symbol_of("births", "in_parent"))));
+    event = driver.run();
+    ASSERT_TRUE(event);
+    EXPECT_EQ(event->kind, StopKind::kProcessExited);
+  }
 }
 
 TEST_P(EngineBirths, OfTwoVforksTheSecondMayEndFirst) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ptrace/tracee/breakpoint_table.hpp"
 
+#include <array>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -157,6 +158,31 @@ TEST_F(BreakpointTableTest, IsCopiedForAForkedChild) {
   EXPECT_TRUE(table_.empty());
   EXPECT_EQ(memory_.at(0x1002_ta), 0xcc);
   EXPECT_TRUE(copy.contains(0x1002_ta));
+}
+
+TEST_F(BreakpointTableTest, TakesOverThoseOfAProcessWithTheSameMemory) {
+  ASSERT_TRUE(table_.insert(0x1001_ta));
+  BreakpointTable other = table_.copy_for(memory_);
+  ASSERT_TRUE(other.insert(0x1002_ta));
+  ASSERT_TRUE(other.insert(0x1003_ta));
+  const std::array<std::uint8_t, 1> overwritten{0x77};
+  ASSERT_TRUE(memory_.write(0x1003_ta, overwritten));
+  EXPECT_EQ(table_.take_over(other), std::vector{0x1002_ta});
+  EXPECT_EQ(table_.addresses(), (std::vector{0x1001_ta, 0x1002_ta}));
+  ASSERT_TRUE(table_.remove(0x1002_ta));
+  EXPECT_EQ(memory_.at(0x1002_ta), 0x12);
+}
+
+TEST_F(BreakpointTableTest, TakesOverWhatItHadLifted) {
+  ASSERT_TRUE(table_.insert(0x1002_ta));
+  ASSERT_TRUE(table_.lift_all());
+  BreakpointTable other = table_.copy_for(memory_);
+  ASSERT_TRUE(other.insert(0x1002_ta));
+  EXPECT_TRUE(table_.take_over(other).empty());
+  EXPECT_TRUE(table_.inserted(0x1002_ta));
+  ASSERT_TRUE(table_.reinsert_all());
+  ASSERT_TRUE(table_.remove(0x1002_ta));
+  EXPECT_EQ(memory_.at(0x1002_ta), 0x12);
 }
 
 TEST(BreakpointTable, WorksAtTheEndOfTheAddressSpace) {
