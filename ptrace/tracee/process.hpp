@@ -158,7 +158,7 @@ class Process final : public decoder::CodeReader {
   Asked asked;
   /// Report StopKind::kTraceRequest for its threads.
   bool reports_tracing = false;
-  /// Of a vfork's child that the client knows: the process whose memory it uses until it executes
+  /// The process whose memory it uses, as a vfork's child that the client knows, until it executes
   /// another program or ends; 0: it has its own.
   pid_t memory_owner = 0;
   /// Breakpoints are lifted while a vfork child shares the memory.
