@@ -3,6 +3,7 @@
 
 #include <sys/stat.h>
 
+#include "ptrace/os/file_facts.hpp"
 #include "ptrace/os/procfs.hpp"
 
 namespace backtrail::tracee {
@@ -20,7 +21,7 @@ Result<bool> shares_our_mounts(pid_t pid) {
   if (::stat(ProcFs{}.path(pid, "ns/mnt").c_str(), &theirs) != 0) {
     return fail_errno("stat /proc/PID/ns/mnt", static_cast<std::uint64_t>(pid));
   }
-  return ours.st_ino == theirs.st_ino && ours.st_dev == theirs.st_dev;
+  return is_same_file(ours, theirs);
 }
 
 std::string uppermost_folder(pid_t pid) {

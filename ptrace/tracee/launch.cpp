@@ -17,6 +17,7 @@
 #include <csignal>
 
 #include "arch/base/log.hpp"
+#include "ptrace/os/file_facts.hpp"
 #include "ptrace/os/inherited_state.hpp"
 #include "ptrace/os/procfs.hpp"
 #include "ptrace/os/ptrace_request.hpp"
@@ -241,7 +242,7 @@ bool is_this_program(const char* file) {
   struct stat named {};
   struct stat ours {};
   return ::stat(file, &named) == 0 && ::stat("/proc/self/exe", &ours) == 0 &&
-         named.st_dev == ours.st_dev && named.st_ino == ours.st_ino;
+         is_same_file(named, ours);
 }
 
 // Shells put the command that they start into `_`; replace the server's own path there.

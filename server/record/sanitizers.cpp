@@ -11,8 +11,8 @@
 
 #include "arch/base/log.hpp"
 #include "arch/cpu/syscall_abi.hpp"
-#include "ptrace/codecache/persist/file_facts.hpp"
 #include "ptrace/core/mapped_file.hpp"
+#include "ptrace/os/file_facts.hpp"
 #include "ptrace/os/procfs.hpp"
 #include "ptrace/tracee/link_map.hpp"
 #include "server/record/library_function.hpp"
@@ -166,13 +166,11 @@ Sanitizers::Names Sanitizers::names_of(const std::string& path) {
   constexpr std::size_t kMostFiles = 1000;
   struct stat facts {};
   if (::stat(path.c_str(), &facts) != 0) return {};
-  const auto wide = [](auto number) { return static_cast<std::uint64_t>(number); };
-  const FileKey key{wide(facts.st_dev), wide(facts.st_ino), wide(facts.st_size),
-                    wide(facts.st_ctim.tv_sec), wide(facts.st_ctim.tv_nsec)};
+  const tracee::FileFacts key = tracee::facts_of(facts);
   if (const auto known = names_.find(key); known != names_.end()) return known->second;
   if (names_.size() == kMostFiles) names_.clear();
   const Names names{file_names_a_sanitizer(path), file_names_panics(path)};
-  if (tracee::cache::is_settled(facts)) names_.emplace(key, names);
+  if (tracee::is_settled(facts)) names_.emplace(key, names);
   return names;
 }
 

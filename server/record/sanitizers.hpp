@@ -9,7 +9,6 @@
 /// The thread that made an error prints the report, in up to tens of millions of branches. The
 /// beginning of a report is announced so that the thread's history can be kept as it is then.
 
-#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -19,6 +18,7 @@
 #include <utility>
 
 #include "ptrace/engine/engine.hpp"
+#include "ptrace/os/file_facts.hpp"
 #include "ptrace/os/procfs.hpp"
 
 namespace backtrail::server {
@@ -72,8 +72,6 @@ class Sanitizers {
     bool sanitizer = false;
     bool panics = false;
   };
-  /// Device, inode, size, and change time in seconds and nanoseconds.
-  using FileKey = std::array<std::uint64_t, 5>;
   /// Reads a file once for all processes that run it: a large program has megabytes of names.
   Names names_of(const std::string& path);
   void plant(tracee::Process& process, Found& found);
@@ -87,7 +85,7 @@ class Sanitizers {
   Reported reported_;
   Panicked panicked_;
   std::map<pid_t, Found> processes_;
-  std::map<FileKey, Names> names_;
+  std::map<tracee::FileFacts, Names> names_;
 };
 
 /// Returns true if `pc` is in code of a sanitizer's run-time library.

@@ -35,7 +35,6 @@ using arch::cpu::translate::Slot;
 
 static_assert(CacheMemory::kMappedBytes + kMaxThreads / kThreadsAtOnce * kThreadsBytes <
               AddressLimit::kMostBytes);
-constexpr std::uint64_t kBigPageBytes = 2ULL << 20;
 /// The rest of a program's cached code gets a large page of its own from this size on.
 constexpr std::uint64_t kWorthABigPage = kBigPageBytes / 3;
 /// The first large page, which begins with the table, is worth it if this much of it is used: it
@@ -234,10 +233,7 @@ Result<std::uint64_t> CacheMemory::get_file(Process& process, RemoteCalls& remot
 }
 
 std::unique_ptr<MemoryFile> CacheMemory::spare_or_new() {
-  if (auto spare = spare_->take(program_)) {
-    spare->clear();
-    return spare;
-  }
+  if (auto spare = spare_->take(program_)) return spare;
   auto made = MemoryFile::make();
   return made ? std::move(*made) : nullptr;
 }

@@ -12,13 +12,11 @@
 #include <sys/stat.h>
 
 #include "ptrace/codecache/memory/program_file.hpp"
-#include "ptrace/os/file_size.hpp"
 #include "ptrace/os/page_population.hpp"
 
 namespace backtrail::tracee::cache {
 namespace {
 
-constexpr std::uint64_t kBigPageBytes = 2ULL << 20;
 /// Part of a log segment that is populated at once where there are no large pages.
 constexpr std::uint64_t kPreparedAtOnce = 256ULL << 10;
 constexpr int kCollapse = 25;  // MADV_COLLAPSE, Linux 6.1
@@ -26,9 +24,7 @@ constexpr int kCollapse = 25;  // MADV_COLLAPSE, Linux 6.1
 }  // namespace
 
 Result<std::unique_ptr<MemoryFile>> MemoryFile::make() {
-  const UniqueFd uncounted{::memfd_create(kMemoryFileName, MFD_CLOEXEC)};
-  if (!uncounted) return fail_errno("memfd_create");
-  BT_CHECKED(set_memory_file_size(uncounted.get(), kBytes));
+  BT_TRY(const UniqueFd uncounted, make_memfd(kBytes));
   UniqueFd file{
       ::open(fmt::format("/proc/self/fd/{}", uncounted.get()).c_str(), O_RDWR | O_CLOEXEC)};
   if (!file) return fail_errno("open a memfd");

@@ -19,6 +19,7 @@
 
 namespace backtrail::tracee::cache {
 
+inline constexpr std::uint64_t kBigPageBytes = 2ULL << 20;
 inline constexpr std::uint64_t kLogBytes = 1ULL << 20;
 inline constexpr std::uint64_t kGuardBytes = 4096;
 inline constexpr std::uint64_t kThreadBytes =

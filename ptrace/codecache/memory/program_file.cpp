@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "arch/cpu/program_abi.hpp"
+#include "ptrace/os/file_facts.hpp"
 #include "ptrace/os/file_size.hpp"
 #include "ptrace/os/id_namespace.hpp"
 #include "ptrace/os/procfs.hpp"
@@ -26,14 +27,24 @@ namespace {
 using arch::cpu::kRedZoneBytes;
 using arch::cpu::kStackAlignment;
 
-bool is_same_file(int fd, const std::string& path) {
+/// As /proc/PID/maps shows it.
+constexpr const char* kName = "backtrail";
+
+bool is_file_of(int fd, const std::string& path) {
   struct stat ours {};
   struct stat theirs {};
   return ::fstat(fd, &ours) == 0 && ::stat(path.c_str(), &theirs) == 0 &&
-         ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino;
+         is_same_file(ours, theirs);
 }
 
 }  // namespace
+
+Result<UniqueFd> make_memfd(std::uint64_t bytes) {
+  UniqueFd file{::memfd_create(kName, MFD_CLOEXEC)};
+  if (!file) return fail_errno("memfd_create");
+  BT_CHECKED(set_memory_file_size(file.get(), bytes));
+  return file;
+}
 
 Result<BorrowedName> BorrowedName::of(Thread& thread) {
   Process& process = thread.process();
@@ -62,7 +73,7 @@ BorrowedName::~BorrowedName() {
 Result<ProgramFile> ProgramFile::make(Process& process, RemoteCalls& remote,
                                       const BorrowedName& name, std::uint64_t bytes) {
   // Kernels that refuse executable memfds still allow this mapping to be executed.
-  BT_CHECKED(name.set(kMemoryFileName));
+  BT_CHECKED(name.set(kName));
   const auto made = remote.stepped_call(SYS_memfd_create, {name.at().value(), MFD_CLOEXEC});
   if (!made && !process.filters.empty()) return make_here(process, remote, name, bytes);
   BT_TRY(const std::uint64_t there, made);
@@ -77,9 +88,7 @@ Result<ProgramFile> ProgramFile::make(Process& process, RemoteCalls& remote,
 
 Result<ProgramFile> ProgramFile::make_here(Process& process, RemoteCalls& remote,
                                            const BorrowedName& name, std::uint64_t bytes) {
-  UniqueFd here{::memfd_create(kMemoryFileName, MFD_CLOEXEC)};
-  if (!here) return fail_errno("memfd_create");
-  BT_CHECKED(set_memory_file_size(here.get(), bytes));
+  BT_TRY(UniqueFd here, make_memfd(bytes));
   BT_TRY(const std::uint64_t there, open_in(process, remote, name, here.get()));
   return ProgramFile{std::move(here), there};
 }
@@ -96,7 +105,7 @@ Result<std::uint64_t> ProgramFile::open_in(Process& process, RemoteCalls& remote
          remote.stepped_call(SYS_openat,
                              {kAnyFolder, name.at().value(), O_RDWR | O_CLOEXEC | O_NOCTTY}));
   // Another /proc may be mounted there.
-  if (is_same_file(fd, ProcFs{}.path(process.pid(), "fd/" + std::to_string(there)))) return there;
+  if (is_file_of(fd, ProcFs{}.path(process.pid(), "fd/" + std::to_string(there)))) return there;
   (void)remote.call(SYS_close, {there});
   return fail(TraceErrc::kUnsupported, "open the server's file");
 }

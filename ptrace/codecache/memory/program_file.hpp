@@ -47,8 +47,8 @@ class BorrowedName {
   Bytes saved_;
 };
 
-/// Name of the recorder's memory files, as /proc/PID/maps shows it.
-inline constexpr const char* kMemoryFileName = "backtrail";
+/// Makes a memfd of this size for the recorder. Errors: the errnos of the calls.
+[[nodiscard]] Result<UniqueFd> make_memfd(std::uint64_t bytes);
 
 class ProgramFile {
  public:

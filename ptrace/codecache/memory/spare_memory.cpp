@@ -55,6 +55,7 @@ std::unique_ptr<MemoryFile> SpareMemory::take(std::string_view program) {
   if (best == spares_.end()) return nullptr;
   std::unique_ptr<MemoryFile> memory = std::move(best->memory);
   spares_.erase(best);
+  memory->clear();
   return memory;
 }
 

@@ -16,8 +16,8 @@
 
 #include "arch/base/page.hpp"
 #include "ptrace/codecache/persist/checksum.hpp"
-#include "ptrace/codecache/persist/file_facts.hpp"
 #include "ptrace/codecache/persist/note_file.hpp"
+#include "ptrace/os/file_facts.hpp"
 
 namespace backtrail::tracee::cache {
 namespace {
@@ -125,7 +125,7 @@ void FileIdentities::read() {
   // Device numbers and times mean nothing to another machine.
   std::string line;
   if (!std::getline(note, line) || line != boot_id()) return;
-  Facts facts{};
+  FileFacts facts{};
   std::uint64_t identity = 0;
   while (note >> std::hex >> facts[0] >> facts[1] >> facts[2] >> facts[3] >> facts[4] >> identity) {
     known_.emplace(facts, Known{identity, false});
@@ -135,8 +135,7 @@ void FileIdentities::read() {
 std::optional<std::uint64_t> FileIdentities::of(int fd, const struct stat& facts,
                                                 bool may_read_note) {
   if (!note_read_ && may_read_note) read();
-  const Facts key{facts.st_dev, facts.st_ino, static_cast<std::uint64_t>(facts.st_size),
-                  nanoseconds_of(facts.st_mtim), nanoseconds_of(facts.st_ctim)};
+  const FileFacts key = facts_of(facts);
   if (const auto known = known_.find(key); known != known_.end()) {
     known->second.asked = true;
     return known->second.identity;

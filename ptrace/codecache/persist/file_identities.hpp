@@ -6,11 +6,12 @@
 
 #include <sys/stat.h>
 
-#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <map>
 #include <optional>
+
+#include "ptrace/os/file_facts.hpp"
 
 namespace backtrail::tracee::cache {
 
@@ -34,8 +35,6 @@ class FileIdentities {
   void save();
 
  private:
-  /// Device, inode, size, time of modification and of change.
-  using Facts = std::array<std::uint64_t, 5>;
   void read();
 
   std::filesystem::path note_;
@@ -45,7 +44,7 @@ class FileIdentities {
     std::uint64_t identity = 0;
     bool asked = false;  ///< By this object's user, so the file exists.
   };
-  std::map<Facts, Known> known_;
+  std::map<FileFacts, Known> known_;
 };
 
 /// Returns true if the identity of the file depends on its `bytes` bytes from `offset` on. Both are

@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
-#include "ptrace/codecache/persist/file_facts.hpp"
 #include "ptrace/codecache/persist/note_file.hpp"
+#include "ptrace/os/file_facts.hpp"
 
 namespace backtrail::tracee::cache {
 namespace {

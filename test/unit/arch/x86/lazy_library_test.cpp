@@ -6,6 +6,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 namespace backtrail {
 namespace {
@@ -25,6 +26,16 @@ TEST(LazyLibrary, OneThatIsNotThereIsToBeInstalled) {
                              testing::HasSubstr("install the package"),
                              testing::HasSubstr("(Debian: libnot-there1.0)")));
   EXPECT_THAT(complaint("libnot3.so.1", "anything"), testing::HasSubstr("(Debian: libnot3-1)"));
+}
+
+TEST(LazyLibrary, OneThatNoDescriptorIsLeftForNeedsNoInstallation) {
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none{0, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  const std::string text = complaint("libanl.so.1", "anything");  // of the C library's package
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_THAT(text, testing::HasSubstr("raise the limit: ulimit -n"));
 }
 
 TEST(LazyLibrary, OneThatIsTooOldIsNamed) {

@@ -43,34 +43,43 @@ Pair tcp_pair() {
   return {UniqueFd{::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC)}, std::move(there)};
 }
 
+void send_byte(const UniqueFd& socket) {
+  ASSERT_EQ(::write(socket.get(), "x", 1), 1);
+}
+
+void receive_byte(const UniqueFd& socket) {
+  char byte = 0;
+  ASSERT_EQ(::read(socket.get(), &byte, 1), 1);
+}
+
 TEST(Delivery, IsSeenByAUnixSocketWhenThePeerHasRead) {
   const Pair pair = unix_pair();
   EXPECT_TRUE(is_delivered(pair.here.get()));
-  ASSERT_EQ(::write(pair.here.get(), "x", 1), 1);
+  send_byte(pair.here);
   EXPECT_FALSE(is_delivered(pair.here.get()));
-  char byte = 0;
-  ASSERT_EQ(::read(pair.there.get(), &byte, 1), 1);
+  receive_byte(pair.there);
   EXPECT_TRUE(is_delivered(pair.here.get()));
 }
 
 TEST(Delivery, IsIncompleteWhileInputIsUnread) {
   for (const Pair& pair : {unix_pair(), tcp_pair()}) {
-    ASSERT_EQ(::write(pair.there.get(), "x", 1), 1);
+    send_byte(pair.there);
     EXPECT_FALSE(is_delivered(pair.here.get()));
-    char byte = 0;
-    ASSERT_EQ(::read(pair.here.get(), &byte, 1), 1);
+    receive_byte(pair.here);
     EXPECT_TRUE(is_delivered(pair.here.get()));
   }
 }
 
+// What the peer sends after it has read acknowledges what it has read, and the end after it.
 TEST(Delivery, OfTcpEndsWithTheAcknowledgement) {
   const Pair pair = tcp_pair();
-  ASSERT_EQ(::write(pair.here.get(), "x", 1), 1);
+  send_byte(pair.here);
   ASSERT_EQ(::shutdown(pair.here.get(), SHUT_WR), 0);
-  // The peer's kernel has all when it tells of the end.
   std::array<char, 2> bytes{};
   ASSERT_EQ(::recv(pair.there.get(), bytes.data(), bytes.size(), MSG_WAITALL), 1);
-  while (!is_delivered(pair.here.get())) ::usleep(1000);
+  send_byte(pair.there);
+  receive_byte(pair.here);
+  EXPECT_TRUE(is_delivered(pair.here.get()));
 }
 
 TEST(Delivery, OfWhatIsNoSocketIsUnknown) {
