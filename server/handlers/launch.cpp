@@ -12,6 +12,7 @@
 
 #include <fmt/format.h>
 
+#include "ptrace/tracee/launch.hpp"
 #include "server/handlers/handlers.hpp"
 #include "server/handlers/process_rules.hpp"
 #include "server/rsp/hex.hpp"
@@ -74,13 +75,14 @@ std::optional<CommandLine> parse_run(const SessionContext& context, std::string_
 
 /// Launches the program of state.launch. Tells on stderr how that ended.
 Result<pid_t> launch(SessionContext& context, ProcessControl& control) {
-  const std::string& program = context.state.launch.program;
-  const auto pid = control.launch(context.state.launch);
+  const auto& spec = context.state.launch;
+  const auto pid = control.launch(spec);
   if (!pid) {
-    notices::cannot_exec(program, pid.error().reason());
+    notices::cannot_exec(spec.program, pid.error().reason(),
+                         tracee::launch_failure_text(pid.error(), spec));
     return pid;
   }
-  notices::process_created(program, *pid);
+  notices::process_created(spec.program, *pid);
   context.documents.clear();
   return pid;
 }

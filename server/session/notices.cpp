@@ -20,8 +20,8 @@ void process_created(std::string_view program, pid_t pid) {
   print(fmt::format("Process {} created; pid = {}\n", program, pid));
 }
 
-void cannot_exec(std::string_view program, std::string_view reason) {
-  print(fmt::format("Cannot exec {}: {}\n", program, reason));
+void cannot_exec(std::string_view program, std::string_view reason, std::string_view text) {
+  print(fmt::format("Cannot exec {}: {}\n{}\n", program, reason, text));
 }
 
 void streams_redirected() {

@@ -14,8 +14,9 @@ namespace backtrail::server::notices {
 
 /// "Process PROG created; pid = N", with the program's name as the user typed it.
 void process_created(std::string_view program, pid_t pid);
-/// "Cannot exec PROG: REASON", which gdbserver says in two lines. Older gdbs show no reason.
-void cannot_exec(std::string_view program, std::string_view reason);
+/// "Cannot exec PROG: REASON", the system's words, and a line that says what is wrong. Older gdbs
+/// show neither.
+void cannot_exec(std::string_view program, std::string_view reason, std::string_view text);
 /// "stdin/stdout redirected": the program does not share the protocol's streams.
 void streams_redirected();
 /// "Attached; pid = N"

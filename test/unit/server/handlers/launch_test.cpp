@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cerrno>
 #include <cstdlib>
 
 #include "test/unit/server/session_fixture.hpp"
@@ -58,9 +59,12 @@ TEST_F(LaunchTest, WithoutShellArgumentsAreLiteral) {
 }
 
 TEST_F(LaunchTest, FailsByNumberOrByText) {
-  target.launch_error = make_error(TraceErrc::kStartupFailed, "launch");
+  target.launch_error = errno_error(ENOENT, "chdir");
+  state.launch.working_directory = "/gone";
   EXPECT_EQ(run("vRun;" + hex("p")), "E01");
-  EXPECT_EQ(notice, "Cannot exec p: " + target.launch_error->reason() + "\n");
+  EXPECT_EQ(notice,
+            "Cannot exec p: No such file or directory\n"
+            "/gone: cannot change to this working directory: No such file or directory\n");
   ask("qSupported:error-message+");
   EXPECT_THAT(run("vRun;" + hex("p")), StartsWith("E.cannot run 'p': "));
 }

@@ -70,7 +70,7 @@ TEST(Delivery, IsIncompleteWhileInputIsUnread) {
   }
 }
 
-// What the peer sends after it has read acknowledges what it has read, and the end after it.
+// An answer of the peer acknowledges all that it has read before, and the end.
 TEST(Delivery, OfTcpEndsWithTheAcknowledgement) {
   const Pair pair = tcp_pair();
   send_byte(pair.here);
