@@ -64,7 +64,8 @@ void Execs::handle(Thread& thread) {
   survivor.control().step_over_at.reset();
   survivor.control().queued = false;  // queued under its former id
   if (settings_.reported.exec) {
-    runner_.post(survivor, {.kind = StopKind::kExec, .exec_path = ProcFs{}.exe(pid).value_or("")});
+    runner_.post(survivor,
+                 {.kind = StopKind::kExec, .exec_path = ProcFs{}.program_path(pid).value_or("")});
   } else {
     runner_.go(survivor);
   }

@@ -184,6 +184,13 @@ Result<std::string> ProcFs::exe(pid_t id) const {
   return target;
 }
 
+Result<std::string> ProcFs::program_path(pid_t id) const {
+  BT_TRY(std::string target, exe(id));
+  // A file's name may end like that, too.
+  if (!target.ends_with(" (deleted)") || ::access(target.c_str(), F_OK) == 0) return target;
+  return path(id, "exe");
+}
+
 Result<std::string> ProcFs::working_directory(pid_t id) const {
   std::string target;
   if (!read_link(path(id, "cwd"), target)) return fail(process_error("read /proc/PID/cwd", id));

@@ -125,6 +125,8 @@ class ProcFs {
   Result<std::string> comm(pid_t id) const;
   /// Returns the target of the exe link, with " (deleted)" if the file was deleted.
   Result<std::string> exe(pid_t id) const;
+  /// Returns a path to open the program by: exe(), or that link's own path if the file was deleted.
+  Result<std::string> program_path(pid_t id) const;
   Result<std::string> working_directory(pid_t id) const;
   /// Returns argv; empty for kernel threads and zombies.
   Result<std::vector<std::string>> command_line(pid_t id) const;

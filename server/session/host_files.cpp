@@ -73,10 +73,12 @@ Result<std::vector<Root>> roots_of(pid_t pid) {
   return roots;
 }
 
-/// Returns the /proc link to the process's program if `path` is the program's name.
+/// Returns the /proc link to the process's program if `path` is that link or the program's name.
 std::optional<std::string> program_of(pid_t pid, const std::string& path) {
   if (pid == 0) return std::nullopt;
   const std::string link = fmt::format("/proc/{}/exe", living(pid));
+  // The process may see another /proc or none.
+  if (path == link) return link;
   std::string target(PATH_MAX, '\0');
   const ssize_t length = ::readlink(link.c_str(), target.data(), target.size());
   if (length < 0) return std::nullopt;

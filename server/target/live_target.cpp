@@ -264,7 +264,7 @@ class LiveTarget final : public Target,
   }
   Result<std::string> exec_file(pid_t pid) override {
     BT_TRY(const pid_t tid, some_task(pid));
-    return ProcFs{}.exe(tid);
+    return ProcFs{}.program_path(tid);
   }
   Result<LinkMapList> link_maps(pid_t pid) override;
   Result<std::vector<std::uint8_t>> siginfo(ThreadId thread) override;

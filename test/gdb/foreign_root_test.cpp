@@ -116,8 +116,11 @@ INSTANTIATE_TEST_SUITE_P(
         Way{"Container", "exec unshare -Urm chroot root /spin"}),
     [](const auto& tested) { return std::string{tested.param.name}; });
 
+/// Whether gdb reads the program's file through the server or itself.
+class DeletedProgram : public ::testing::TestWithParam<const char*> {};
+
 /// Replaces the program's file while it runs, like a build.
-TEST(DeletedProgram, IsTheOneThatRuns) {
+TEST_P(DeletedProgram, IsTheOneThatRuns) {
   const TemporaryFolder folder;
   fs::copy_file(inferior("spin"), folder / "spin");
   Subprocess spin{{.arguments = {folder / "spin"},
@@ -127,7 +130,7 @@ TEST(DeletedProgram, IsTheOneThatRuns) {
   fs::remove(folder / "spin");
   fs::copy_file(inferior("calls"), folder / "spin");
   GdbSession gdb{unconnected()};
-  gdb.run_all({"set sysroot target:", attach_command(spin.pid())});
+  gdb.run_all({std::string{"set sysroot "} + GetParam(), attach_command(spin.pid())});
   gdb.run_all({"break wait_outside", "delete"});
   EXPECT_THAT(gdb.run("info line wait_outside"), HasSubstr("spin.c"));
   gdb.run_all({"set var go_on = 1", "detach"});
@@ -135,6 +138,11 @@ TEST(DeletedProgram, IsTheOneThatRuns) {
   ASSERT_TRUE(status);
   EXPECT_EQ(WEXITSTATUS(*status), 3);
 }
+
+INSTANTIATE_TEST_SUITE_P(Sysroots, DeletedProgram, ::testing::Values("target:", ""),
+                         [](const auto& tested) {
+                           return *tested.param == '\0' ? "ClientsFiles" : "ServersFiles";
+                         });
 
 }  // namespace
 }  // namespace backtrail::test

@@ -130,6 +130,23 @@ TEST(ProcFs, ReadsAFolderOfTasks) {
   EXPECT_TRUE(proc.exe(7).error().is(TraceErrc::kTraceeGone));
 }
 
+TEST(ProcFs, ADeletedProgramIsOpenedByItsLink) {
+  const FakeProc fake;
+  const auto add = [&](const std::string& id, const std::filesystem::path& target) {
+    fake.add(id + "/stat", "");
+    std::filesystem::create_symlink(target, fake.base() / "proc" / id / "exe");
+  };
+  fake.add("named so (deleted)", "");
+  add("7", "/prog (deleted)");
+  add("8", fake.base() / "proc/named so (deleted)");
+  add("9", "/below/another/root");
+  const ProcFs proc{fake.root()};
+  EXPECT_EQ(proc.program_path(7).value(), fake.root() + "/7/exe");
+  EXPECT_EQ(proc.program_path(8).value(), fake.root() + "/named so (deleted)");
+  EXPECT_EQ(proc.program_path(9).value(), "/below/another/root");
+  EXPECT_TRUE(proc.program_path(10).error().is(TraceErrc::kTraceeGone));
+}
+
 TEST(ProcFs, ReadsTheRealOne) {
   const ProcFs proc;
   const pid_t self = ::getpid();
