@@ -87,6 +87,13 @@ Result<pid_t> launch(SessionContext& context, ProcessControl& control) {
   return pid;
 }
 
+/// Returns what the client is told of a program that could not be run.
+std::string why_not_run(const Error& error, const tracee::LaunchSpec& spec) {
+  // For a program that ended at once, gdb and gdbserver have these words.
+  if (tracee::startup_end(error)) return tracee::launch_failure_text(error, spec);
+  return fmt::format("cannot run '{}': {}", spec.program, error.reason());
+}
+
 Reply run(SessionContext& context, std::string_view arguments) {
   ProcessControl* control = context.target.process_control();
   if (control == nullptr) return Reply::unknown();
@@ -97,9 +104,7 @@ Reply run(SessionContext& context, std::string_view arguments) {
   context.state.launch.arguments = std::move(line->arguments);
   const auto pid = launch(context, *control);
   if (!pid) {
-    return Reply::error(
-        context.error_form(),
-        fmt::format("cannot run '{}': {}", context.state.launch.program, pid.error().reason()));
+    return Reply::error(context.error_form(), why_not_run(pid.error(), context.state.launch));
   }
   // gdb assumes that the new process is selected, in non-stop too.
   const auto threads = context.target.thread_ids(*pid);

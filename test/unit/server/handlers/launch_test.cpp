@@ -67,6 +67,8 @@ TEST_F(LaunchTest, FailsByNumberOrByText) {
             "/gone: cannot change to this working directory: No such file or directory\n");
   ask("qSupported:error-message+");
   EXPECT_THAT(run("vRun;" + hex("p")), StartsWith("E.cannot run 'p': "));
+  target.launch_error = make_error(TraceErrc::kStartupFailed, "start-up", 126 << 8);
+  EXPECT_EQ(run("vRun;" + hex("p")), "E.During startup program exited with code 126.");
 }
 
 TEST_F(LaunchTest, OneProcessIsEnoughWithoutTheExtendedProtocol) {
