@@ -123,8 +123,9 @@ Result<bool> Attaching::seize_task(Process& process, pid_t tid, Seizing& seizing
   if (!seized && seized.error().is(std::errc::operation_not_permitted)) {
     const auto status = ProcFs{}.status(tid);
     if (!status) return true;
-    // The thread is ending, or a clone of a seized one.
-    if (status->state == 'Z' || status->state == 'X' || status->tracer_pid != 0) return false;
+    // The thread is ending, or a clone of a seized one. One that another process traces makes the
+    // next try fail: it would execute breakpoints that the server could not handle.
+    if (status->state == 'Z' || status->state == 'X' || status->traced_here()) return false;
     seized = seize(process.pid(), tid, seizing);
   }
   if (!seized && seized.error().is(TraceErrc::kTraceeGone)) return true;

@@ -103,6 +103,20 @@ std::string refusal(pid_t pid, const ProcFs& proc) {
   return text + ": a security module may forbid it.";
 }
 
+/// Names a thread that another process traces, and that process.
+std::optional<std::string> traced_thread(pid_t pid, const ProcFs& proc) {
+  const auto tasks = proc.tasks(pid);
+  if (!tasks) return std::nullopt;
+  for (const pid_t tid : *tasks) {
+    const auto status = proc.status(tid);
+    if (!status || status->tracer_pid == 0 || status->traced_here()) continue;
+    return fmt::format(
+        "thread {} of process {} is traced already, by process {}. A thread has one tracer only.",
+        tid, name_of(pid, proc), name_of(status->tracer_pid, proc));
+  }
+  return std::nullopt;
+}
+
 bool exists(const std::string& path) {
   struct stat facts {};
   return ::stat(path.c_str(), &facts) == 0;
@@ -130,6 +144,7 @@ std::optional<std::string> attach_obstacle(pid_t pid, const ProcFs& proc) {
     return fmt::format(
         "process {} is traced already, by process {}. A process has one tracer only.",
         name_of(pid, proc), name_of(target->tracer_pid, proc));
+  if (auto obstacle = traced_thread(pid, proc)) return obstacle;
   if (!own) return std::nullopt;
   const bool capable = (own->effective_capabilities & kCapSysPtrace) != 0;
   if (!capable)

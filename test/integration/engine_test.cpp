@@ -16,6 +16,7 @@
 
 #include <fcntl.h>
 #include <pty.h>
+#include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -413,6 +414,48 @@ TEST(Engine, RefusesAProcessThatIsNotThere) {
   const auto attached = driver.engine.attach(0x3fffff);
   ASSERT_FALSE(attached);
   EXPECT_TRUE(attached.error().is(TraceErrc::kTraceeGone));
+}
+
+/// Makes a process with a second thread, traces that thread, tells the process's id, and waits.
+[[noreturn]] void trace_a_thread(int told) {
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    std::thread{[] {
+      for (;;) ::pause();
+    }}.join();
+  }
+  pid_t tid = pid;
+  while (tid == pid) {
+    for (const pid_t task : ProcFs{}.tasks(pid).value_or(std::vector<pid_t>{})) {
+      if (task != pid) tid = task;
+    }
+  }
+  const bool seized = ::ptrace(PTRACE_SEIZE, tid, nullptr, PTRACE_O_EXITKILL) == 0;
+  const pid_t answer = seized ? pid : 0;
+  if (::write(told, &answer, sizeof answer) != sizeof answer) _exit(1);
+  for (;;) ::pause();
+}
+
+TEST(Engine, RefusesAProcessOfWhichAnotherTracesAThread) {
+  int pipe_fds[2];
+  ASSERT_EQ(::pipe2(pipe_fds, O_CLOEXEC), 0);
+  const pid_t tracer = ::fork();
+  if (tracer == 0) trace_a_thread(pipe_fds[1]);
+  ::close(pipe_fds[1]);
+  pid_t pid = 0;
+  ASSERT_EQ(::read(pipe_fds[0], &pid, sizeof pid), static_cast<ssize_t>(sizeof pid));
+  ASSERT_NE(pid, 0);
+  {
+    EngineDriver driver;
+    const auto attached = driver.engine.attach(pid);
+    ASSERT_FALSE(attached);
+    EXPECT_TRUE(attached.error().is(std::errc::operation_not_permitted));
+    EXPECT_TRUE(driver.engine.processes().empty());
+  }
+  EXPECT_EQ(ProcFs{}.status(pid).value().tracer_pid, 0);  // the leader is let go
+  ::kill(tracer, SIGKILL);
+  EXPECT_EQ(::waitpid(tracer, nullptr, 0), tracer);
+  ::close(pipe_fds[0]);
 }
 
 TEST(Engine, KillsWhatItLaunched) {

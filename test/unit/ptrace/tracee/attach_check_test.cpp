@@ -46,6 +46,11 @@ TEST_F(AttachCheck, NamesProcessesThatCannotBeTraced) {
   fake_.add_process(55, "thread", kUser);
   fake_.add("55/status", std::string{"Name:\tthread\nTgid:\t50\n"} + kUser);
   EXPECT_THAT(obstacle(55), HasSubstr("55 is a thread of process 50 (target)"));
+  fake_.add_process(56, "partly", kUser);
+  fake_.add("56/task/57/stat", "");
+  fake_.add_process(57, "its thread", "TracerPid:\t50\nUid:\t1000\t1000\t1000\t0\n");
+  EXPECT_THAT(obstacle(56), HasSubstr("thread 57 of process 56 (partly) is traced already, by "
+                                      "process 50 (target)"));
 }
 
 TEST_F(AttachCheck, NamesForeignUsersUnlessCapable) {
