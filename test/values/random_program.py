@@ -223,7 +223,7 @@ class Program:
 
     def vector(self):
         x, y = self.r.randint(0, 15), self.r.randint(0, 15)
-        d = self.pick("paddb paddw paddd paddq psubb psubd psubq pand por pxor pandn pcmpeqb "
+        d = self.pick("paddb paddw paddd paddq psubb psubw psubd psubq pand por pxor pandn pcmpeqb "
                       "pcmpeqw pcmpeqd pcmpgtb pcmpgtd pminub pmaxub punpcklbw punpckhbw "
                       "punpcklwd punpckldq punpckhdq punpcklqdq punpckhqdq pmuludq xorps andps "
                       "orps andnps unpcklps unpcklpd unpckhpd movhlps movlhps pshufb movss movsd "
@@ -252,6 +252,8 @@ class Program:
                                 "shufpd ${3}, %xmm{1}, %xmm{2}", "psrldq ${3}, %xmm{1}",
                                 "pslldq ${4}, %xmm{1}", "psrlq ${4}, %xmm{1}",
                                 "pslld ${4}, %xmm{1}", "psrld ${3}, %xmm{1}", "psllq ${0}, %xmm{1}",
+                                "psrlw ${3}, %xmm{1}", "psllw ${4}, %xmm{1}", "psraw ${4}, %xmm{1}",
+                                "psrad ${3}, %xmm{1}",
                                 "palignr ${3}, %xmm{1}, %xmm{2}", "pshuflw ${0}, %xmm{1}, %xmm{2}"]),
                      self.r.randint(0, 255), x, y, self.r.randint(0, 3), self.r.randint(0, 40))
 
@@ -279,6 +281,7 @@ class Program:
             self.put(self.pick(["vzeroupper", "vpermq ${0}, %ymm{1}, %ymm{2}",
                                 "vpshufd ${0}, %ymm{1}, %ymm{2}", "vpsrldq $3, %ymm{1}, %ymm{2}",
                                 "vpslldq $5, %xmm{1}, %xmm{2}", "vpsllq $9, %ymm{1}, %ymm{2}",
+                                "vpsrad $7, %ymm{1}, %ymm{2}", "vpsrlw $2, %ymm{1}, %ymm{2}",
                                 "vmovd %eax, %xmm{1}", "vpmovmskb %ymm{1}, %ecx",
                                 "vpextrq $1, %xmm{1}, %rax", "vpinsrd $1, %edx, %xmm{1}, %xmm{2}",
                                 "vmovss %xmm{1}, %xmm{2}, %xmm{3}", "vmovsd %xmm{1}, %xmm{2}, %xmm{3}",

@@ -91,8 +91,6 @@ std::uint64_t shuffled(std::uint64_t control, std::uint64_t low, std::uint64_t h
 bool evaluate_lane(Function function, std::span<const std::uint64_t> in, std::uint64_t& out) {
   const std::uint64_t a = in[0];
   const std::uint64_t b = in.size() > 1 ? in[1] : 0;
-  const auto add = [](std::uint64_t x, std::uint64_t y) { return x + y; };
-  const auto sub = [](std::uint64_t x, std::uint64_t y) { return x - y; };
   switch (function) {
     case Function::kByteMask:
       out = byte_mask(in);
@@ -123,24 +121,6 @@ bool evaluate_lane(Function function, std::span<const std::uint64_t> in, std::ui
       return true;
     case Function::kBytesMaximum:
       out = fields(a, b, 8, [](auto x, auto y) { return std::max(x, y); });
-      return true;
-    case Function::kAddBytes:
-      out = fields(a, b, 8, add);
-      return true;
-    case Function::kAddWords:
-      out = fields(a, b, 16, add);
-      return true;
-    case Function::kAddDwords:
-      out = fields(a, b, 32, add);
-      return true;
-    case Function::kSubBytes:
-      out = fields(a, b, 8, sub);
-      return true;
-    case Function::kSubWords:
-      out = fields(a, b, 16, sub);
-      return true;
-    case Function::kSubDwords:
-      out = fields(a, b, 32, sub);
       return true;
     case Function::kShuffleBytes:
       out = shuffled(a, b, in[2]);

@@ -32,14 +32,8 @@ enum class Function : std::uint8_t {
   kBytesGreater,  ///< PCMPGTB
   kWordsGreater,
   kDwordsGreater,
-  kBytesMinimum,  ///< PMINUB
-  kBytesMaximum,  ///< PMAXUB
-  kAddBytes,
-  kAddWords,
-  kAddDwords,
-  kSubBytes,
-  kSubWords,
-  kSubDwords,
+  kBytesMinimum,            ///< PMINUB
+  kBytesMaximum,            ///< PMAXUB
   kShuffleBytes,            ///< PSHUFB: d = lane picked by a's bytes out of the 16 bytes b, c.
   kMultiplyDwordsUnsigned,  ///< PMULUDQ of a lane.
   kXsaveBytes,              ///< d = xsave_bytes() of the components b:a that c has.

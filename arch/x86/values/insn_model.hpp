@@ -24,6 +24,7 @@ enum class Op : std::uint8_t {
   kEqualMask,  ///< d = a on the bits of the constant b.
   kFill,       ///< d[p, w) are all equal to a[q].
   kAdd,        ///< d = a + b (+ c[p] if there is a c), modulo 2^w.
+  kAddFields,  ///< As kAdd, in each field of p bits on its own.
   kMultiply,   ///< d = a * b, modulo 2^w.
   kNot,
   kXor,

@@ -9,6 +9,8 @@ namespace {
 
 using Operand = ZydisDecodedOperand;
 
+constexpr unsigned kLaneBits = 64;
+
 struct Sources {
   const Operand& first;
   const Operand& second;
@@ -44,8 +46,10 @@ bool by_lane(VectorModel& v, Op op) {
   return true;
 }
 
-/// x - y for 64-bit lanes.
-bool subtract_lanes(VectorModel& v) {
+enum class Sign : std::uint8_t { kPlus, kMinus };
+
+/// x + y or x - y in each field of `bits` bits.
+bool add_fields(VectorModel& v, unsigned bits, Sign sign) {
   const auto from = sources(v);
   const Operand& to = v.operands()[0];
   if (!from) return false;
@@ -53,9 +57,15 @@ bool subtract_lanes(VectorModel& v) {
   const Lanes x = v.read(from->first, to.size);
   const Lanes y = v.read(from->second, to.size);
   Lanes result;
-  for (unsigned i = 0; i < std::min<unsigned>(to.size / 64, kLanes); ++i) {
+  for (unsigned i = 0; i < std::min<unsigned>(to.size / kLaneBits, kLanes); ++i) {
     result[i] = b.temp();
-    b.op(Op::kAdd, 64, {x[i], result[i], y[i]});
+    const Ref sum = sign == Sign::kPlus ? result[i] : x[i];
+    const Ref part = sign == Sign::kPlus ? x[i] : result[i];
+    if (bits == kLaneBits) {
+      b.op(Op::kAdd, bits, {sum, part, y[i]});
+    } else {
+      b.op(Op::kAddFields, kLaneBits, {sum, part, y[i]}, bits);
+    }
   }
   v.write(to, result, to.size);
   return true;
@@ -219,22 +229,31 @@ bool shift_bytes(VectorModel& v, bool left) {
   return true;
 }
 
-/// PSLLx and PSRLx by an immediate.
-bool shift_fields(VectorModel& v, unsigned bits, bool left) {
+enum class Shift : std::uint8_t { kLeft, kRight, kRightArithmetic };
+
+/// PSLLx, PSRLx and PSRAx by an immediate.
+bool shift_fields(VectorModel& v, unsigned bits, Shift shift) {
   const auto operands = v.operands();
   const Operand& to = operands[0];
   if (to.size > 256 || operands.back().type != ZYDIS_OPERAND_TYPE_IMMEDIATE) return false;
   ModelBuilder& b = v.builder();
   const auto by = static_cast<unsigned>(std::min<std::uint64_t>(operands.back().imm.value.u, bits));
+  const bool left = shift == Shift::kLeft;
+  const bool copies_sign = shift == Shift::kRightArithmetic;
   const Lanes from = v.read(operands[operands.size() - 2], to.size);
   Lanes result;
-  for (unsigned lane = 0; lane < to.size / 64U; ++lane) {
+  for (unsigned lane = 0; lane < to.size / kLaneBits; ++lane) {
     result[lane] = b.temp();
-    for (unsigned at = 0; at < 64; at += bits) {
-      const std::uint64_t zeros = left ? low_bits(by) : low_bits(bits) & ~low_bits(bits - by);
-      b.initially(result[lane], 0, zeros << at);
-      if (by == bits) continue;
-      b.equal(result[lane], from[lane], bits - by, at + (left ? by : 0), at + (left ? 0 : by));
+    for (unsigned at = 0; at < kLaneBits; at += bits) {
+      const unsigned kept = bits - by;
+      if (copies_sign) {
+        b.op(Op::kFill, at + bits, {result[lane], from[lane]}, at + kept, at + bits - 1);
+      } else {
+        const std::uint64_t zeros = left ? low_bits(by) : low_bits(bits) & ~low_bits(kept);
+        b.initially(result[lane], 0, zeros << at);
+      }
+      if (kept == 0) continue;
+      b.equal(result[lane], from[lane], kept, at + (left ? by : 0), at + (left ? 0 : by));
     }
   }
   v.write(to, result, to.size);
@@ -273,12 +292,37 @@ bool logic(VectorModel& v, ZydisMnemonic mnemonic) {
     case ZYDIS_MNEMONIC_VANDNPS:
     case ZYDIS_MNEMONIC_VANDNPD:
       return by_lane(v, Op::kAndNot);
+    default:
+      return false;
+  }
+}
+
+bool addition(VectorModel& v, ZydisMnemonic mnemonic) {
+  switch (mnemonic) {
+    case ZYDIS_MNEMONIC_PADDB:
+    case ZYDIS_MNEMONIC_VPADDB:
+      return add_fields(v, 8, Sign::kPlus);
+    case ZYDIS_MNEMONIC_PADDW:
+    case ZYDIS_MNEMONIC_VPADDW:
+      return add_fields(v, 16, Sign::kPlus);
+    case ZYDIS_MNEMONIC_PADDD:
+    case ZYDIS_MNEMONIC_VPADDD:
+      return add_fields(v, 32, Sign::kPlus);
     case ZYDIS_MNEMONIC_PADDQ:
     case ZYDIS_MNEMONIC_VPADDQ:
-      return by_lane(v, Op::kAdd);
+      return add_fields(v, 64, Sign::kPlus);
+    case ZYDIS_MNEMONIC_PSUBB:
+    case ZYDIS_MNEMONIC_VPSUBB:
+      return add_fields(v, 8, Sign::kMinus);
+    case ZYDIS_MNEMONIC_PSUBW:
+    case ZYDIS_MNEMONIC_VPSUBW:
+      return add_fields(v, 16, Sign::kMinus);
+    case ZYDIS_MNEMONIC_PSUBD:
+    case ZYDIS_MNEMONIC_VPSUBD:
+      return add_fields(v, 32, Sign::kMinus);
     case ZYDIS_MNEMONIC_PSUBQ:
     case ZYDIS_MNEMONIC_VPSUBQ:
-      return subtract_lanes(v);
+      return add_fields(v, 64, Sign::kMinus);
     default:
       return false;
   }
@@ -313,24 +357,6 @@ std::optional<Function> lane_function(ZydisMnemonic mnemonic) {
     case ZYDIS_MNEMONIC_PMAXUB:
     case ZYDIS_MNEMONIC_VPMAXUB:
       return Function::kBytesMaximum;
-    case ZYDIS_MNEMONIC_PADDB:
-    case ZYDIS_MNEMONIC_VPADDB:
-      return Function::kAddBytes;
-    case ZYDIS_MNEMONIC_PADDW:
-    case ZYDIS_MNEMONIC_VPADDW:
-      return Function::kAddWords;
-    case ZYDIS_MNEMONIC_PADDD:
-    case ZYDIS_MNEMONIC_VPADDD:
-      return Function::kAddDwords;
-    case ZYDIS_MNEMONIC_PSUBB:
-    case ZYDIS_MNEMONIC_VPSUBB:
-      return Function::kSubBytes;
-    case ZYDIS_MNEMONIC_PSUBW:
-    case ZYDIS_MNEMONIC_VPSUBW:
-      return Function::kSubWords;
-    case ZYDIS_MNEMONIC_PSUBD:
-    case ZYDIS_MNEMONIC_VPSUBD:
-      return Function::kSubDwords;
     case ZYDIS_MNEMONIC_PSHUFB:
     case ZYDIS_MNEMONIC_VPSHUFB:
       return Function::kShuffleBytes;
@@ -404,18 +430,30 @@ bool fixed_shift(VectorModel& v, ZydisMnemonic mnemonic) {
     case ZYDIS_MNEMONIC_PSLLDQ:
     case ZYDIS_MNEMONIC_VPSLLDQ:
       return shift_bytes(v, true);
-    case ZYDIS_MNEMONIC_PSRLQ:
-    case ZYDIS_MNEMONIC_VPSRLQ:
-      return shift_fields(v, 64, false);
-    case ZYDIS_MNEMONIC_PSLLQ:
-    case ZYDIS_MNEMONIC_VPSLLQ:
-      return shift_fields(v, 64, true);
+    case ZYDIS_MNEMONIC_PSRLW:
+    case ZYDIS_MNEMONIC_VPSRLW:
+      return shift_fields(v, 16, Shift::kRight);
     case ZYDIS_MNEMONIC_PSRLD:
     case ZYDIS_MNEMONIC_VPSRLD:
-      return shift_fields(v, 32, false);
+      return shift_fields(v, 32, Shift::kRight);
+    case ZYDIS_MNEMONIC_PSRLQ:
+    case ZYDIS_MNEMONIC_VPSRLQ:
+      return shift_fields(v, 64, Shift::kRight);
+    case ZYDIS_MNEMONIC_PSRAW:
+    case ZYDIS_MNEMONIC_VPSRAW:
+      return shift_fields(v, 16, Shift::kRightArithmetic);
+    case ZYDIS_MNEMONIC_PSRAD:
+    case ZYDIS_MNEMONIC_VPSRAD:
+      return shift_fields(v, 32, Shift::kRightArithmetic);
+    case ZYDIS_MNEMONIC_PSLLW:
+    case ZYDIS_MNEMONIC_VPSLLW:
+      return shift_fields(v, 16, Shift::kLeft);
     case ZYDIS_MNEMONIC_PSLLD:
     case ZYDIS_MNEMONIC_VPSLLD:
-      return shift_fields(v, 32, true);
+      return shift_fields(v, 32, Shift::kLeft);
+    case ZYDIS_MNEMONIC_PSLLQ:
+    case ZYDIS_MNEMONIC_VPSLLQ:
+      return shift_fields(v, 64, Shift::kLeft);
     default:
       return false;
   }
@@ -435,7 +473,8 @@ bool model_vector_arithmetic(ModelBuilder& b) {
   }
   if (!ModelBuilder::vector_index(operands[0].reg.value) || operands[0].size > 256) return false;
   if (const auto function = lane_function(mnemonic)) return evaluated_lanes(v, *function);
-  return logic(v, mnemonic) || permutation(v, mnemonic) || fixed_shift(v, mnemonic);
+  return logic(v, mnemonic) || addition(v, mnemonic) || permutation(v, mnemonic) ||
+         fixed_shift(v, mnemonic);
 }
 
 }  // namespace backtrail::arch::x86::values

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "arch/x86/values/relations.hpp"
 
+#include <array>
 #include <bit>
 
 #include "arch/x86/values/evaluate.hpp"
@@ -103,6 +104,24 @@ bool add(Known& d, Known& a, Known& b, Known* carry_in, unsigned carry_bit, unsi
     return rest <= 1 && learn_bit(*carry_in, carry_bit, rest == 1);
   }
   return add_slowly(d, a, b, carry, width);
+}
+
+/// d = a + b in each field of `bits` bits.
+bool add_fields(Known& d, Known& a, Known& b, unsigned bits) {
+  constexpr unsigned kLaneBits = 64;
+  const std::uint64_t field = low_bits(bits);
+  for (unsigned at = 0; at < kLaneBits; at += bits) {
+    std::array<Known, 3> part;
+    const std::array<Known*, 3> whole{&d, &a, &b};
+    for (std::size_t i = 0; i < part.size(); ++i) {
+      part[i] = {whole[i]->value >> at & field, whole[i]->mask >> at & field};
+    }
+    if (!add(part[0], part[1], part[2], nullptr, 0, bits)) return false;
+    for (std::size_t i = 0; i < part.size(); ++i) {
+      if (!whole[i]->learn(part[i].value << at, part[i].mask << at)) return false;
+    }
+  }
+  return true;
 }
 
 std::uint64_t inverse(std::uint64_t odd) {
@@ -328,6 +347,8 @@ bool deduce(const Relation& relation, std::span<Known> v) {
       return fill(v[0], relation.p, width, v[1], relation.q);
     case Op::kAdd:
       return add(v[0], v[1], v[2], v.size() > 3 ? &v[3] : nullptr, relation.p, width);
+    case Op::kAddFields:
+      return add_fields(v[0], v[1], v[2], relation.p);
     case Op::kMultiply:
       return multiply(v[0], v[1], v[2], width);
     case Op::kNot:

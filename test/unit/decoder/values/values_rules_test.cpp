@@ -24,6 +24,43 @@ TEST(ValuesRules, RegistersFlowBackThroughReversibleInstructions) {
   EXPECT_EQ(solved.reg(1, cpu::kRbx), cpu::known(8));
 }
 
+/// Returns lane 0 of xmm0 before the instructions, which leave `after` there.
+Known lane_before(const std::vector<Bytes>& code, std::uint64_t xmm1, std::uint64_t after) {
+  Program p;
+  for (const Bytes& bytes : code) p.run(bytes);
+  p.regs[cpu::vector_slot(0, 0)] = cpu::known(after);
+  p.regs[cpu::vector_slot(1, 0)] = cpu::known(xmm1);
+  return p.solve().reg(0, cpu::vector_slot(0, 0));
+}
+
+TEST(ValuesRules, VectorsOfIntegersFlowBackThroughAdditions) {
+  const Bytes paddb{0x66, 0x0f, 0xfc, 0xc1}, paddd{0x66, 0x0f, 0xfe, 0xc1};  // %xmm1, %xmm0
+  const Bytes psubw{0x66, 0x0f, 0xf9, 0xc1};
+  EXPECT_EQ(lane_before({paddb}, 0x01ff, 0x0000), cpu::known(0xff01));
+  EXPECT_EQ(lane_before({paddd}, 0x1'00000001, 0x2'00000000), cpu::known(0x1'ffffffff));
+  EXPECT_EQ(lane_before({psubw}, 0x1'0002, 0xffff), cpu::known(0x1'0001));
+}
+
+TEST(ValuesRules, AVectorTimesThreeTellsTheVector) {
+  Program p;
+  p.run({0x66, 0x0f, 0x6f, 0xc8});        // movdqa %xmm0, %xmm1
+  p.run({0x66, 0x0f, 0x72, 0xf1, 0x01});  // pslld $1, %xmm1
+  p.run({0x66, 0x0f, 0xfe, 0xc8});        // paddd %xmm0, %xmm1
+  p.run({0x66, 0x0f, 0xef, 0xc0});        // pxor %xmm0, %xmm0
+  p.regs[cpu::vector_slot(1, 0)] = cpu::known(0x15'fffffffd);
+  EXPECT_EQ(p.solve().reg(0, cpu::vector_slot(0, 0)), cpu::known(0x7'ffffffff));
+}
+
+TEST(ValuesRules, AVectorsShiftLeavesTheOtherBits) {
+  const std::uint64_t high = 0xfff0'fff0'fff0'fff0;
+  const Bytes psraw{0x66, 0x0f, 0x71, 0xe0, 0x04}, psrlw{0x66, 0x0f, 0x71, 0xd0, 0x04};
+  const Bytes psllw{0x66, 0x0f, 0x71, 0xf0, 0x04}, psrad{0x66, 0x0f, 0x72, 0xe0, 0x04};
+  EXPECT_EQ(lane_before({psraw}, 0, 0xf923), (Known{0x9230, high}));
+  EXPECT_EQ(lane_before({psrlw}, 0, 0x0923), (Known{0x9230, high}));
+  EXPECT_EQ(lane_before({psllw}, 0, 0x9230), (Known{0x0923, 0x0fff'0fff'0fff'0fff}));
+  EXPECT_EQ(lane_before({psrad}, 0, 0xf8000001), (Known{0x80000010, 0xfffffff0'fffffff0}));
+}
+
 TEST(ValuesRules, AndNotLeavesTheParityUnknown) {
   Program p;
   p.run({0xc4, 0xe2, 0xf8, 0xf2, 0xcb});  // andn %rbx, %rax, %rcx
