@@ -2,6 +2,7 @@
 #include "decoder/values/memory_spread.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace backtrail::decoder::values {
 
@@ -71,8 +72,14 @@ void MemorySpread::backwards(std::uint32_t access, std::uint64_t granule) {
   std::uint64_t alive =
       covered_bits(granule, memory_.address(access), graph_.accesses[access].size);
   const std::uint32_t barrier = memory_.barriers().previous(access, granule);
+  bool is_before = false;
+  const auto take_fill = [&] {
+    if (std::exchange(is_before, true) || barrier == Barriers::kNone) return;
+    take(access, granule, memory_.filled(barrier, granule), alive);
+  };
   for (auto at = std::lower_bound(list.begin(), list.end(), access); at != list.begin();) {
     --at;
+    if (barrier != Barriers::kNone && *at < barrier) take_fill();
     const std::uint64_t common =
         alive & covered_bits(granule, memory_.address(*at), graph_.accesses[*at].size);
     if (common == 0) continue;
@@ -84,6 +91,24 @@ void MemorySpread::backwards(std::uint32_t access, std::uint64_t granule) {
     }
     alive &= ~common;
     if (alive == 0) return;
+  }
+  take_fill();
+}
+
+void MemorySpread::spread_fill(std::uint32_t access) {
+  // Loads that are placed later find the fill themselves.
+  constexpr std::uint64_t kMostBytes = 0x8000;
+  const Access& fill = graph_.accesses[access];
+  const std::uint64_t begin = memory_.address(access);
+  const std::uint64_t bytes = std::min(graph_.known[fill.value].value, kMostBytes);
+  for (std::uint64_t granule = begin & ~std::uint64_t{7}; granule < begin + bytes; granule += 8) {
+    const Granule* found = memory_.lists().find(granule);
+    if (found == nullptr) continue;
+    const auto& list = found->accesses;
+    for (auto at = std::upper_bound(list.begin(), list.end(), access); at != list.end(); ++at) {
+      if (graph_.accesses[*at].kind != AccessKind::kLoad) break;
+      queue_.enqueue(ValueQueue::Kind::kAccess, *at);
+    }
   }
 }
 

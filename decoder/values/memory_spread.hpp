@@ -20,6 +20,8 @@ class MemorySpread {
   void spread(std::uint32_t access);
   /// Lets a load from constant memory take what is there.
   void take_constant(std::uint32_t access);
+  /// Looks again at the loads of what a range store has filled.
+  void spread_fill(std::uint32_t access);
 
  private:
   void forwards(std::uint32_t access, std::uint64_t granule);

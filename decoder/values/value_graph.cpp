@@ -257,6 +257,7 @@ void ValueGraph::instantiate(const InsnModel& model, TraceeAddr next) {
     accesses.push_back({access.kind, access.size, static_cast<std::uint32_t>(step_),
                         var_of(access.base, model, next), var_of(access.value, model, next),
                         access.offset});
+    if (!access.fill.none()) accesses.back().fill = var_of(access.fill, model, next);
     if (access.kind == cpu::AccessKind::kStore) find_old_bytes(accesses.back());
   }
   std::array<std::pair<Slot, Var>, cpu::kSlotCount> defined;

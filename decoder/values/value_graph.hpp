@@ -40,7 +40,8 @@ struct Access {
   Var base = kNoVar;
   Var value = kNoVar;
   std::int64_t offset = 0;
-  Var old = kNoVar;  ///< Bytes that a store overwrote, if they were recorded.
+  Var old = kNoVar;   ///< Bytes that a store overwrote, if they were recorded.
+  Var fill = kNoVar;  ///< A range is filled with copies of the low `size` bytes; kNoVar: unknown.
 };
 
 /// A system call. Its accesses are three unknown stores, from `first_access` on.

@@ -25,6 +25,7 @@ void ValueQueue::index_uses(const std::vector<StackLink>& links) {
     }
     for (const Access& access : graph_.accesses) {
       use(access.base, item);
+      if (access.fill != kNoVar) use(access.fill, item);
       use(access.value, item++);
     }
     for (const SystemCall& call : graph_.calls) {

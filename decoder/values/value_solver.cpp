@@ -102,8 +102,11 @@ void ValueSolver::handle_range(std::uint32_t access) {
   const Access& a = graph_.accesses[access];
   const Known& base = graph_.known[a.base];
   const Known& length = graph_.known[a.value];
-  if (memory_.place(access) != Place::kOpen || !base.all() || !length.all()) return;
-  settle_range(access, base.value + static_cast<std::uint64_t>(a.offset), length.value);
+  if (!base.all() || !length.all()) return;
+  if (memory_.place(access) == Place::kOpen) {
+    settle_range(access, base.value + static_cast<std::uint64_t>(a.offset), length.value);
+  }
+  if (a.fill != kNoVar) spread_.spread_fill(access);
 }
 
 void ValueSolver::settle_range(std::uint32_t access, std::uint64_t begin, std::uint64_t bytes) {

@@ -90,6 +90,27 @@ Known WindowMemory::content(std::uint32_t access, std::uint64_t granule) const {
           to_granule(value.mask, granule, address_[access]) & bits};
 }
 
+Known WindowMemory::filled(std::uint32_t access, std::uint64_t granule) const {
+  const Access& a = graph_.accesses[access];
+  if (a.fill == kNoVar) return {};
+  const Known& base = graph_.known[a.base];
+  const Known& length = graph_.known[a.value];
+  const Known& fill = graph_.known[a.fill];
+  const std::uint64_t begin = base.value + static_cast<std::uint64_t>(a.offset);
+  const std::uint64_t end = begin + length.value;
+  if (!base.all() || !length.all() || end < begin) return {};
+  Known out;
+  for (unsigned byte = 0; byte < 8; ++byte) {
+    const std::uint64_t at = granule + byte;
+    if (at < begin || at >= end) continue;
+    const std::uint64_t from = 8 * ((at - begin) % a.size);
+    out.mask |= (fill.mask >> from & 0xff) << (8 * byte);
+    out.value |= (fill.value >> from & 0xff) << (8 * byte);
+  }
+  out.value &= out.mask;
+  return out;
+}
+
 std::uint64_t WindowMemory::survivors(std::uint32_t from, std::uint32_t to, std::uint64_t granule,
                                       const Known& what, Silent silent) const {
   constexpr unsigned kPatience = 64;
@@ -167,6 +188,7 @@ Known WindowMemory::before(std::size_t position, std::uint64_t granule) {
     note(content(*at, granule), bits);
     alive &= ~bits;
   }
+  if (previous != Barriers::kNone) note(filled(previous, granule), alive);
   return agree ? result : Known{};
 }
 

@@ -75,6 +75,9 @@ class WindowMemory {
   [[nodiscard]] std::array<Part, 2> parts(std::uint32_t access) const;
   /// Returns the bits of the granule that the access knows.
   [[nodiscard]] Known content(std::uint32_t access, std::uint64_t granule) const;
+  /// Returns the bits of the granule that a range store has filled it with; none if the store is
+  /// another one, or its place or its value is not known.
+  [[nodiscard]] Known filled(std::uint32_t access, std::uint64_t granule) const;
   /// Returns the granule's bits at the end of the window.
   [[nodiscard]] Known final_content(std::uint64_t granule);
   /// Says whether a store counts that has written what was there before.

@@ -67,18 +67,20 @@ struct MicroOp {
 enum class AccessKind : std::uint8_t {
   kLoad,
   kStore,
-  kRangeStore,    ///< Unknown bytes to [base + offset, base + offset + value).
+  kRangeStore,    ///< To [base + offset, base + offset + value), of unknown bytes or of `fill`.
   kUnknownStore,  ///< To an unknown address.
 };
 
 /// A memory access of at most 8 bytes at `base + offset`. The low `size` bytes of `value` are the
-/// contents of memory after it (and, for a load, before it).
+/// contents of memory after it (and, for a load, before it). A range is filled with copies of the
+/// low `size` bytes of `fill`.
 struct AccessModel {
   AccessKind kind = AccessKind::kLoad;
   std::uint8_t size = 8;
   Ref base;
   Ref value;
   std::int64_t offset = 0;
+  Ref fill = {};
 };
 
 enum class Special : std::uint8_t {

@@ -99,6 +99,10 @@ class StringModel {
     const auto [lowest, total] = repeat(compares() ? b_.temp() : b_.constant(0));
     if (form_.writes_rdi) {
       b_.model().accesses.push_back({AccessKind::kRangeStore, 0, lowest, total, 0});
+      if (form_.stores_rax) {
+        b_.model().accesses.back().size = static_cast<std::uint8_t>(form_.bytes);
+        b_.model().accesses.back().fill = b_.slot(kRax);
+      }
     }
   }
 

@@ -95,6 +95,55 @@ TEST(ValuesRules, ARepeatedStringInstructionAtTheEndMayBeHalfDone) {
   EXPECT_EQ(solved.memory(0, TraceeAddr{kData}).mask, 0U);
 }
 
+/// A program that fills three words at kData and loads from there.
+Program filling(const Bytes& rep_stos, std::uint64_t count) {
+  Program p;
+  p.run(rep_stos);
+  p.run(mov_rax_data);
+  p.run(load_rcx);
+  p.run(store_to_rdx);
+  p.regs[cpu::kRdx] = p.regs[cpu::kRsi] = cpu::known(kData);
+  p.memory[kData] = kData;
+  p.window.facts = {
+      {0, cpu::kRdi, kData}, {0, cpu::kRcx, count}, {0, cpu::kRax, 0x0807060504030201}};
+  p.regs[cpu::kFlagsSlot] = cpu::known(0);
+  return p;
+}
+
+TEST(ValuesRules, ARepeatedStoreFillsMemory) {
+  Program words = filling({0xf3, 0x48, 0xab}, 3);  // rep stosq
+  EXPECT_EQ(words.solve().reg(3, cpu::kRcx), cpu::known(0x0807060504030201));
+  EXPECT_EQ(words.solve().memory(1, TraceeAddr{kData}), cpu::known(0x0807060504030201));
+  EXPECT_EQ(words.solve().memory(0, TraceeAddr{kData}).mask, 0U);
+  Program small = filling({0xf3, 0x66, 0xab}, 3);  // rep stosw
+  EXPECT_EQ(small.solve().reg(3, cpu::kRcx), (Known{0x020102010201, 0xffffffffffff}));
+  Program bytes = filling({0xf3, 0xaa}, 5);  // rep stosb
+  EXPECT_EQ(bytes.solve().memory(1, TraceeAddr{kData}), (Known{0x0101010101, 0xffffffffff}));
+  Program none = filling({0xf3, 0xaa}, 0);
+  EXPECT_EQ(none.solve().memory(1, TraceeAddr{kData}).mask, 0U);
+}
+
+TEST(ValuesRules, ARepeatedStoreFillsDownwardsFromItsLastUnit) {
+  Program p = filling({0xf3, 0x66, 0xab}, 2);  // rep stosw
+  p.regs[cpu::kFlagsSlot] = cpu::known(std::uint64_t{1} << cpu::kDf);
+  p.window.facts[0].value = kData + 3;
+  EXPECT_EQ(p.solve().memory(1, TraceeAddr{kData}), (Known{0x0201020100, 0xffffffff00}));
+}
+
+TEST(ValuesRules, AStoreToAnUnknownAddressHidesWhatFilledMemory) {
+  Program p;
+  p.run({0xf3, 0x48, 0xab});  // rep stosq
+  p.run(store_to_rdx);
+  p.run({0x48, 0x89, 0x07});  // mov %rax, (%rdi)
+  p.window.facts = {{0, cpu::kRdi, kData}, {0, cpu::kRcx, 2}, {0, cpu::kRax, 5}};
+  p.regs[cpu::kFlagsSlot] = cpu::known(0);
+  p.memory[kData] = 6;
+  p.memory[kData + 0x10] = 5;
+  const SolvedWindow solved = p.solve();
+  EXPECT_EQ(solved.memory(1, TraceeAddr{kData}), cpu::known(5));
+  EXPECT_EQ(solved.memory(2, TraceeAddr{kData}), cpu::known(6));
+}
+
 TEST(ValuesRules, AStringInstructionAtTheEndReachesNoFurtherThanItsRegisters) {
   Program p;
   p.run({0x48, 0x89, 0xc7});                  // mov %rax, %rdi
