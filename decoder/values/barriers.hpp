@@ -13,21 +13,31 @@ namespace backtrail::decoder::values {
 /// A set of access indices with fast search for neighbours.
 class IndexSet {
  public:
-  explicit IndexSet(std::size_t limit) : words_((limit + 63) / 64 + 1) {}
+  explicit IndexSet(std::size_t limit) : words_(limit / 64 + 1), used_(words_.size() / 64 + 1) {}
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
 
-  void insert(std::uint32_t i) { words_[i / 64] |= std::uint64_t{1} << (i % 64); }
-  void erase(std::uint32_t i) { words_[i / 64] &= ~(std::uint64_t{1} << (i % 64)); }
-  [[nodiscard]] bool contains(std::uint32_t i) const {
-    return (words_[i / 64] >> (i % 64) & 1) != 0;
+  void insert(std::uint32_t i) {
+    words_[i / 64] |= bit(i);
+    used_[i / 64 / 64] |= bit(i / 64);
   }
+  void erase(std::uint32_t i) {
+    words_[i / 64] &= ~bit(i);
+    if (words_[i / 64] == 0) used_[i / 64 / 64] &= ~bit(i / 64);
+  }
+  [[nodiscard]] bool contains(std::uint32_t i) const { return (words_[i / 64] & bit(i)) != 0; }
   /// Returns the least member >= i, or kNone.
   [[nodiscard]] std::uint32_t next(std::uint32_t i) const;
   /// Returns the greatest member < i, or kNone.
   [[nodiscard]] std::uint32_t previous(std::uint32_t i) const;
 
  private:
-  std::vector<std::uint64_t> words_;
+  using Words = std::vector<std::uint64_t>;
+  static constexpr std::uint64_t bit(std::size_t i) { return std::uint64_t{1} << (i % 64); }
+  static std::uint32_t next_in(const Words& words, std::size_t i);
+  static std::uint32_t previous_in(const Words& words, std::size_t i);
+
+  Words words_;
+  Words used_;  ///< The members' words: bit i is set if words_[i] is not 0.
 };
 
 class Barriers {

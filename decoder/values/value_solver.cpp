@@ -150,7 +150,17 @@ void ValueSolver::handle_call(std::size_t index) {
 void ValueSolver::wake_before(std::uint32_t access) {
   // Beyond this many accesses little is found for the effort.
   constexpr std::uint32_t kReach = 4000;
-  for (std::uint32_t i = access > kReach ? access - kReach : 0; i < access; ++i) {
+  std::uint32_t first = access > kReach ? access - kReach : 0;
+  // Nothing crosses a store to an unknown address unless its value is known.
+  const IndexSet& full = memory_.barriers().full();
+  for (std::uint32_t i = full.previous(access); i != IndexSet::kNone && i > first;
+       i = full.previous(i)) {
+    const Access& store = graph_.accesses[i];
+    const bool may_cross =
+        store.kind == AccessKind::kStore && graph_.known[store.value].all(8U * store.size);
+    if (!may_cross) first = i;
+  }
+  for (std::uint32_t i = first; i < access; ++i) {
     if (memory_.place(i) == Place::kListed) queue_.enqueue(Kind::kAccess, i);
   }
 }
