@@ -16,8 +16,8 @@ namespace backtrail::decoder::values {
 
 /// Limits on how much is solved at once and kept.
 struct HistoryLimits {
-  std::size_t window_steps = 10'000;
-  std::size_t most_windows = 100;
+  std::size_t window_steps = 40'000;
+  std::size_t most_windows = 25;
   FrameLinks links = FrameLinks::kNone;
 };
 

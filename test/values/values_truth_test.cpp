@@ -37,12 +37,12 @@ TEST_P(ValuesTruth, EveryKnownValueIsTrue) {
     const char* words;
   };
   using Recorded = TruthRun::Recorded;
-  std::vector<Way> ways{Way{10'000, Recorded::kNothing, ""},
-                        Way{10'000, Recorded::kRegisters, ", recorded values"},
+  std::vector<Way> ways{Way{40'000, Recorded::kNothing, ""},
+                        Way{40'000, Recorded::kRegisters, ", recorded values"},
                         Way{700, Recorded::kOldBytes, ", old bytes"}};
   if (!test::kSanitized) {
     ways.insert(ways.end(), {Way{700, Recorded::kNothing, ""},
-                             Way{10'000, Recorded::kOldBytes, ", old bytes"}});
+                             Way{40'000, Recorded::kOldBytes, ", old bytes"}});
   }
   for (const auto& [window, recorded, words] : ways) {
     run.set_recorded(recorded);
