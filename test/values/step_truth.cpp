@@ -310,16 +310,15 @@ void TruthRun::add_facts(std::size_t step, std::size_t begin, std::vector<Fact>&
   }
   // A recorder needs r10 for itself.
   const translate::ValueRegisters of = translate::value_registers(insn);
-  const unsigned lost = recorded_ == Recorded::kOldBytes ? of.lost : 0;
+  const unsigned lost = of.lost_stack | (recorded_ == Recorded::kOldBytes ? of.lost : 0U);
   const unsigned regs = (of.of_stores | lost) & ~(1U << 10U);
   for (Slot slot = 0; slot < cpu::kGeneralSlots; ++slot) {
     if ((regs >> slot & 1U) != 0) add(step, slot);
   }
-  if (recorded_ != Recorded::kOldBytes) return;
   for (Slot slot = 0; slot < cpu::kGeneralSlots; ++slot) {
     if ((of.unrelated & ~(1U << 10U)) >> slot & 1U) add(step + 1, slot);
   }
-  add_old_bytes(step, insn, begin, out);
+  if (recorded_ == Recorded::kOldBytes) add_old_bytes(step, insn, begin, out);
 }
 
 void TruthRun::add_signal_facts(std::size_t begin, Window& out) const {

@@ -63,8 +63,7 @@ const ValueRegisters& ValueRecorder::registers_of(const SourceInsn& insn) {
 void ValueRecorder::before(const SourceInsn& insn) {
   if (!on_) return;
   const ValueRegisters& of = registers_of(insn);
-  const unsigned worth =
-      of.of_stores | (old_bytes_ ? static_cast<unsigned>(of.lost | unrelated_) : 0U);
+  const unsigned worth = of.of_stores | of.lost_stack | unrelated_ | (old_bytes_ ? of.lost : 0U);
   const auto wanted = static_cast<std::uint16_t>(worth & kRecordable & ~recorded_);
   if (wanted != 0) {
     recorded_ = static_cast<std::uint16_t>(recorded_ | wanted);

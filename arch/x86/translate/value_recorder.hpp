@@ -17,9 +17,9 @@
 namespace backtrail::arch::x86::translate {
 
 /// Decides what a superblock records: registers that form the addresses of stores, once each after
-/// they were written, and those of system calls; with TranslateOptions::records_old_bytes the bytes
-/// that stores overwrite, too, and registers that are lost or follow from nothing. Does nothing
-/// unless TranslateOptions::records_values.
+/// they were written, those of system calls, a stack pointer that is lost, and registers that
+/// follow from nothing; with TranslateOptions::records_old_bytes the bytes that stores overwrite,
+/// too, and registers that pops overwrite. Does nothing unless TranslateOptions::records_values.
 ///
 /// The load of old bytes may fault as the store would. The instruction has not begun then
 /// (PcMapEntry::is_recording): it is left to the CPU, which raises the store's own fault.

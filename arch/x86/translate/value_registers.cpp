@@ -98,6 +98,8 @@ bool is_unrelated(const ZydisDecodedInstruction& z, std::span<const ZydisDecoded
     case ZYDIS_MNEMONIC_CPUID:
     case ZYDIS_MNEMONIC_RDRAND:
     case ZYDIS_MNEMONIC_RDSEED:
+    case ZYDIS_MNEMONIC_RDSSPD:
+    case ZYDIS_MNEMONIC_RDSSPQ:
     case ZYDIS_MNEMONIC_RDTSC:
     case ZYDIS_MNEMONIC_RDTSCP:
     case ZYDIS_MNEMONIC_XGETBV:
@@ -216,8 +218,10 @@ ValueRegisters value_registers(const SourceInsn& insn) {
       const std::uint16_t reg = register_set(operand.reg.value);
       out.written |= reg;
       const bool pops = z.mnemonic == ZYDIS_MNEMONIC_POP;
-      const unsigned wanted = kStackSet | (pops ? kRestoredSet : 0U);
-      if ((reg & wanted) != 0 && !is_kept(z, operands, operand)) out.lost |= reg;
+      if (!is_kept(z, operands, operand)) {
+        out.lost_stack |= reg & kStackSet;
+        if (pops) out.lost |= reg & kRestoredSet;
+      }
     }
     if (operand.type != ZYDIS_OPERAND_TYPE_MEMORY || operand.mem.type == ZYDIS_MEMOP_TYPE_AGEN) {
       continue;

@@ -31,8 +31,9 @@ struct ValueRegisters {
   std::uint16_t written = 0;
   /// The registers from which the written value follows; nullopt if it follows from something else.
   std::optional<std::uint16_t> follows_from;
-  /// Registers that are overwritten, and of which nothing else tells the old value: rsp, by which
-  /// the stack is known, and those that a pop restores at a function's end.
+  /// rsp, by which the stack is known, if it is set to something that does not tell its old value.
+  std::uint16_t lost_stack = 0;
+  /// Registers that a pop restores at a function's end. Nothing else tells their old values.
   std::uint16_t lost = 0;
   /// Registers whose new values do not follow from what they were computed from: vector and mask
   /// registers, the time.

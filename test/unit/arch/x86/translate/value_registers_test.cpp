@@ -54,8 +54,26 @@ TEST(ValueRegisters, WhatComesFromVectorsFollowsFromNothing) {
   EXPECT_EQ(of({0x66, 0x48, 0x0f, 0x7e, 0xc0}).unrelated, set_of(Gpr::kRax));  // movq %xmm0, %rax
   EXPECT_EQ(of({0xf2, 0x0f, 0x2c, 0xc8}).unrelated, set_of(Gpr::kRcx));  // cvttsd2si %xmm0, %ecx
   EXPECT_EQ(of({0x0f, 0x31}).unrelated, set_of(Gpr::kRax) | set_of(Gpr::kRdx));  // rdtsc
+  EXPECT_EQ(of({0xf3, 0x48, 0x0f, 0x1e, 0xc8}).unrelated, set_of(Gpr::kRax));    // rdsspq %rax
   EXPECT_EQ(of({0x48, 0x89, 0xf8}).unrelated, 0U);                               // mov %rdi, %rax
   EXPECT_EQ(of({0x66, 0x48, 0x0f, 0x6e, 0xc0}).unrelated, 0U);                   // movq %rax, %xmm0
+}
+
+TEST(ValueRegisters, TheStackPointerIsLostWhereItIsSet) {
+  EXPECT_EQ(of({0xc9}).lost_stack, set_of(Gpr::kRsp));                    // leave
+  EXPECT_EQ(of({0x48, 0x8d, 0x65, 0xd8}).lost_stack, set_of(Gpr::kRsp));  // lea -0x28(%rbp), %rsp
+  EXPECT_EQ(of({0x48, 0x89, 0xdc}).lost_stack, set_of(Gpr::kRsp));        // mov %rbx, %rsp
+  EXPECT_EQ(of({0x48, 0x83, 0xec, 0x18}).lost_stack, 0U);                 // sub $0x18, %rsp
+  EXPECT_EQ(of({0x48, 0x8d, 0x64, 0x24, 0x18}).lost_stack, 0U);           // lea 0x18(%rsp), %rsp
+  EXPECT_EQ(of({0x53}).lost_stack, 0U);                                   // push %rbx
+  EXPECT_EQ(of({0x5b}).lost_stack, 0U);                                   // pop %rbx
+  EXPECT_EQ(of({0xc3}).lost_stack, 0U);                                   // ret
+}
+
+TEST(ValueRegisters, APopLosesWhatItRestores) {
+  EXPECT_EQ(of({0x5b}).lost, set_of(Gpr::kRbx));  // pop %rbx
+  EXPECT_EQ(of({0x58}).lost, 0U);                 // pop %rax
+  EXPECT_EQ(of({0xc9}).lost, 0U);                 // leave
 }
 
 }  // namespace
