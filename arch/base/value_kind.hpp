@@ -10,7 +10,7 @@
 namespace backtrail::arch {
 
 /// A general register, by its encoding, below kOldBytesKind. From there on a part of the bytes that
-/// a store overwrites, and then kFlagsKind.
+/// a store overwrites, then kFlagsKind, and at last code.
 using ValueKind = std::uint8_t;
 
 inline constexpr ValueKind kOldBytesKind = 16;
@@ -18,8 +18,15 @@ inline constexpr ValueKind kOldBytesKind = 16;
 inline constexpr unsigned kMostOldParts = 8;
 /// The flags. They begin the values that are recorded of all registers where a signal is delivered.
 inline constexpr ValueKind kFlagsKind = kOldBytesKind + 4 * kMostOldParts;
-/// All kinds are below this one.
+/// All kinds of values that translated code records are below this one.
 inline constexpr ValueKind kValueKinds = kFlagsKind + 1;
+
+/// These kinds tell what the program's code was: with kCodeKind the bytes are not known, with one
+/// of the next eight kinds that many are.
+inline constexpr ValueKind kCodeKind = kValueKinds;
+inline constexpr unsigned kMostCodeBytes = 8;
+/// All kinds are below this one.
+inline constexpr ValueKind kFactKinds = kCodeKind + 1 + kMostCodeBytes;
 
 /// The bytes from 8 * `part` on, counted from the address of the store, before the store.
 struct OldBytes {
@@ -30,6 +37,10 @@ struct OldBytes {
 [[nodiscard]] constexpr ValueKind kind_of(OldBytes old) {
   return static_cast<ValueKind>(kOldBytesKind + 4U * old.part +
                                 static_cast<unsigned>(std::countr_zero(unsigned{old.size})));
+}
+
+[[nodiscard]] constexpr bool is_of_code(ValueKind kind) {
+  return kind >= kCodeKind;
 }
 
 /// Returns the part of a store that a value is of; nullopt if it is of a register.

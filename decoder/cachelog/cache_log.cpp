@@ -28,6 +28,9 @@ void CacheLogDecoder::begin_at(TraceeAddr at, std::vector<Record>& out) {
 }
 
 void CacheLogDecoder::entries(std::span<const std::uint32_t> entries, std::vector<Record>& out) {
+  // Most programs have no code that may change.
+  const bool has_code = !exits_.code().empty();
+  if (!has_code) code_.lose();
   for (const std::uint32_t entry : entries) {
     const auto exit = exits_.find(entry);
     if (!exit) {
@@ -36,7 +39,12 @@ void CacheLogDecoder::entries(std::span<const std::uint32_t> entries, std::vecto
     }
     begin_at(exit->block.start, out);
     const std::size_t before = out.size();
-    if (values_ != nullptr) add_facts(entry, *exit, before);
+    const std::size_t facts = facts_.size();
+    if (has_code) {
+      code_.leave(*exit, before);
+      code_.hand_on(facts_);
+    }
+    if (values_ != nullptr) add_facts(entry, *exit, before, facts);
     out.resize(before + exit->block.branches.size());
     for (std::size_t i = 0; i < exit->block.branches.size(); ++i) {
       const auto [from, to] = exit->block.branch(i);
@@ -47,28 +55,57 @@ void CacheLogDecoder::entries(std::span<const std::uint32_t> entries, std::vecto
   }
 }
 
-void CacheLogDecoder::add_facts(std::uint32_t exit_id, const LoggedExit& exit, std::size_t before) {
+void CacheLogDecoder::add_facts(std::uint32_t exit_id, const LoggedExit& exit, std::size_t before,
+                                std::size_t first) {
+  const std::size_t middle = facts_.size();
   const ValuePoints& points = exits_.values();
   const std::uint16_t count = points.before_exit(exit_id);
   const auto values = points.of_block(exit.block_number);
   for (std::size_t i = 0; i < count && i < values.size(); ++i) {
     const auto value = values_->at(next_value_ + i);
     if (!value) continue;
-    facts_->push_back({.record = before + values[i].passed,
-                       .pc = exit.block.at(values[i].pc),
-                       .value = *value,
-                       .kind = values[i].kind});
+    facts_.push_back({.record = before + values[i].passed,
+                      .pc = exit.block.at(values[i].pc),
+                      .value = *value,
+                      .kind = values[i].kind});
   }
   next_value_ += count;
+  const auto at = [this](std::size_t index) {
+    return facts_.begin() + static_cast<std::ptrdiff_t>(index);
+  };
+  std::inplace_merge(at(first), at(middle), facts_.end(),
+                     [](const ValueFact& a, const ValueFact& b) { return a.record < b.record; });
 }
 
 void CacheLogDecoder::arrive(TraceeAddr at, std::vector<Record>& out) {
   begin_at(at, out);
+  code_.arrive(at, out.size());
+  code_.hand_on(facts_);
+}
+
+void CacheLogDecoder::add(const Record& record, std::vector<Record>& out) {
+  // A stepped record begins where the entries before it ended.
+  begin_at(record.from, out);
+  code_.take(record, out.size());
+  code_.hand_on(facts_);
+  out.push_back(record);
+}
+
+void CacheLogDecoder::execute(std::uint32_t block, std::size_t passed,
+                              std::optional<TraceeAddr> end, std::vector<Record>& out) {
+  code_.execute(block, passed, end, out.size());
+  code_.hand_on(facts_);
 }
 
 void CacheLogDecoder::lose(std::vector<Record>&) {
   lost_ = true;
   indirect_from_.reset();
+  code_.lose();
+}
+
+void CacheLogDecoder::pause(std::vector<Record>& out) {
+  code_.pause(out.size());
+  code_.hand_on(facts_);
 }
 
 CacheLog::CacheLog(std::shared_ptr<const ExitTable> exits, std::uint64_t limit_bytes,
@@ -243,6 +280,14 @@ void CacheLog::add_facts(std::span<const ValueFact> facts) {
   ++held_;
 }
 
+void CacheLog::add_executed(std::uint32_t block, std::size_t passed,
+                            std::optional<TraceeAddr> end) {
+  Chunk& chunk = open_chunk();
+  chunk.events.push_back(
+      {.before = chunk.entries().size(), .executed = Executed{block, passed, end}});
+  ++held_;
+}
+
 void CacheLog::add_arrival(TraceeAddr at) {
   Chunk& chunk = open_chunk();
   chunk.events.push_back({chunk.entries().size(), std::nullopt, at});
@@ -261,7 +306,7 @@ void CacheLog::add_record(const Record& record) {
 
 void CacheLog::align_values() {
   stretches_.clear();
-  decoder_.use_values(nullptr, 0, nullptr);
+  decoder_.use_values(nullptr, 0);
   if (!values_) return;
   auto chunk = chunks_.begin();
   std::uint64_t begin = entries_done_;
@@ -285,11 +330,11 @@ void CacheLog::align_values() {
 
 void CacheLog::hand_on(TraceConsumer& consumer, std::vector<Record>& out) {
   if (!out.empty()) consumer.consume(out);
-  if (!facts_.empty()) {
+  if (std::vector<ValueFact>& facts = decoder_.facts(); !facts.empty()) {
     // Consumers count from the newest record.
-    for (ValueFact& fact : facts_) fact.record = out.size() - fact.record;
-    consumer.consume_facts(facts_);
-    facts_.clear();
+    for (ValueFact& fact : facts) fact.record = out.size() - fact.record;
+    consumer.consume_facts(facts);
+    facts.clear();
   }
   out.clear();
 }
@@ -308,7 +353,7 @@ void CacheLog::decode_plain(std::span<const std::uint32_t> entries, TraceConsume
     auto part = entries.first(std::min(kAtOnce, entries.size()));
     while (!stretches_.empty() && stretches_.front().entry <= entries_done_) {
       const auto from = stretches_.front().value;
-      decoder_.use_values(from ? values_.get() : nullptr, from.value_or(0), &facts_);
+      decoder_.use_values(from ? values_.get() : nullptr, from.value_or(0));
       stretches_.pop_front();
     }
     if (!stretches_.empty()) {
@@ -333,29 +378,33 @@ void CacheLog::decode_entries(std::span<const std::uint32_t> entries, TraceConsu
   decode_plain(entries, consumer, out);
 }
 
+void CacheLog::decode_event(const Event& event, TraceConsumer& consumer, std::vector<Record>& out) {
+  if (event.record && event.record->kind == kPinRecord) {
+    tell(*event.record, consumer, out);
+  } else if (event.record) {
+    decoder_.add(*event.record, out);
+  } else if (event.executed) {
+    const auto& [block, passed, end] = *event.executed;
+    decoder_.execute(block, passed, end, out);
+  } else if (!event.facts.empty()) {
+    // A place is known only by a record that leads there.
+    if (decoder_.arriving()) return;
+    for (const ValueFact& fact : event.facts) {
+      decoder_.facts().push_back(fact);
+      decoder_.facts().back().record = out.size();
+    }
+  } else {
+    decoder_.arrive(event.arrival, out);
+  }
+}
+
 void CacheLog::decode(const Chunk& chunk, TraceConsumer& consumer, std::vector<Record>& out) {
   std::size_t done = 0;
   const std::span<const std::uint32_t> entries = chunk.entries();
   for (const Event& event : chunk.events) {
     decode_entries(entries.subspan(done, event.before - done), consumer, out);
     done = event.before;
-    if (event.record && event.record->kind == kPinRecord) {
-      tell(*event.record, consumer, out);
-    } else if (event.record) {
-      // A stepped record begins where the entries before it ended.
-      decoder_.arrive(event.record->from, out);
-      out.push_back(*event.record);
-    } else if (!event.facts.empty()) {
-      // A place is known only by a record that leads there.
-      if (!decoder_.arriving()) {
-        for (const ValueFact& fact : event.facts) {
-          facts_.push_back(fact);
-          facts_.back().record = out.size();
-        }
-      }
-    } else {
-      decoder_.arrive(event.arrival, out);
-    }
+    decode_event(event, consumer, out);
   }
   decode_entries(entries.subspan(done), consumer, out);
 }
@@ -370,10 +419,11 @@ void CacheLog::drain(TraceConsumer& consumer) {
   held_ = 0;
   for (const Chunk& chunk : chunks) {
     decode(chunk, consumer, out);
+    if (&chunk == &chunks.back()) decoder_.pause(out);
     if (out.size() < kBatchRecords && &chunk != &chunks.back()) continue;
     hand_on(consumer, out);
   }
-  decoder_.use_values(nullptr, 0, nullptr);
+  decoder_.use_values(nullptr, 0);
 }
 
 }  // namespace backtrail::decoder

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "arch/base/address.hpp"
+#include "decoder/cachelog/executed_code.hpp"
 #include "decoder/cachelog/exit_table.hpp"
 #include "decoder/cachelog/value_stream.hpp"
 #include "decoder/trace/record.hpp"
@@ -24,35 +25,47 @@ namespace backtrail::decoder {
 /// start pc of the superblock that the next entry's exit belongs to.
 class CacheLogDecoder {
  public:
-  explicit CacheLogDecoder(const ExitTable& exits) : exits_{exits} {}
+  /// Borrows `exits`.
+  explicit CacheLogDecoder(const ExitTable& exits) : exits_{exits}, code_{exits} {}
 
   void entries(std::span<const std::uint32_t> entries, std::vector<Record>& out);
   /// From the next entry on, the entries' values begin at number `first` of `values`, which must
-  /// outlive the next call; null: their values are not known. Facts of them are added to `facts`,
-  /// with the number of records in `out` for ValueFact::record.
-  void use_values(const ValueStream* values, std::uint64_t first, std::vector<ValueFact>* facts) {
+  /// outlive the next call; null: their values are not known.
+  void use_values(const ValueStream* values, std::uint64_t first) {
     values_ = values;
     next_value_ = first;
-    facts_ = facts;
   }
   /// Reports that the thread is at `at`, which is the target of a pending indirect branch.
   void arrive(TraceeAddr at, std::vector<Record>& out);
   /// Returns true if an indirect branch has no target yet.
   [[nodiscard]] bool arriving() const { return indirect_from_.has_value(); }
+  /// Adds the record of a branch that was stepped, or of another event.
+  void add(const Record& record, std::vector<Record>& out);
+  /// Reports what code the thread has executed; see ExecutedCode::execute().
+  void execute(std::uint32_t block, std::size_t passed, std::optional<TraceeAddr> end,
+               std::vector<Record>& out);
   /// Reports that log entries are missing here.
   void lose(std::vector<Record>& out);
+  /// Reports that nothing more is known for now.
+  void pause(std::vector<Record>& out);
+  /// The facts of what was reported, with the number of records in `out` for ValueFact::record. The
+  /// caller takes them, and may add others.
+  [[nodiscard]] std::vector<ValueFact>& facts() { return facts_; }
 
  private:
   void begin_at(TraceeAddr at, std::vector<Record>& out);
   /// Adds the facts of a superblock that `exit` left, whose branches are in `out` from `before` on.
-  void add_facts(std::uint32_t exit_id, const LoggedExit& exit, std::size_t before);
+  /// Those from the fact `first` on are put in order.
+  void add_facts(std::uint32_t exit_id, const LoggedExit& exit, std::size_t before,
+                 std::size_t first);
 
   const ExitTable& exits_;
   std::optional<TraceeAddr> indirect_from_;
   bool lost_ = false;
   const ValueStream* values_ = nullptr;
   std::uint64_t next_value_ = 0;
-  std::vector<ValueFact>* facts_ = nullptr;
+  ExecutedCode code_;
+  std::vector<ValueFact> facts_;
 };
 
 /// Keeps log entries undecoded, at least the newest `limit_bytes`, until records are asked for.
@@ -99,6 +112,9 @@ class CacheLog {
   void end_values(std::uint64_t next, std::uint64_t left);
   /// Adds facts at the present place: ValueFact::record has no meaning.
   void add_facts(std::span<const ValueFact> facts);
+  /// Adds at the present place that the thread executed a superblock's code; see
+  /// ExecutedCode::execute().
+  void add_executed(std::uint32_t block, std::size_t passed, std::optional<TraceeAddr> end);
   /// Decodes everything, passes it to `consumer` and drops it.
   void drain(TraceConsumer& consumer);
 
@@ -111,11 +127,17 @@ class CacheLog {
   [[nodiscard]] std::uint64_t numbers_dropped() const { return entries_dropped_; }
 
  private:
+  struct Executed {
+    std::uint32_t block = 0;
+    std::size_t passed = 0;
+    std::optional<TraceeAddr> end;
+  };
   struct Event {
     std::size_t before = 0;  ///< Number of entries of its chunk that precede it.
-    std::optional<Record> record;
-    TraceeAddr arrival;
-    std::vector<ValueFact> facts = {};  ///< If not empty, the event is nothing else.
+    std::optional<Record> record = {};
+    TraceeAddr arrival = {};
+    std::vector<ValueFact> facts = {};      ///< If not empty, the event is nothing else.
+    std::optional<Executed> executed = {};  ///< If set, the event is nothing else.
   };
   struct Chunk {
     std::vector<std::uint32_t> copied;
@@ -141,6 +163,7 @@ class CacheLog {
   void align_values();
   /// Hands on records and facts, and empties both.
   void hand_on(TraceConsumer& consumer, std::vector<Record>& out);
+  void decode_event(const Event& event, TraceConsumer& consumer, std::vector<Record>& out);
   void decode(const Chunk& chunk, TraceConsumer& consumer, std::vector<Record>& out);
   void tell(const Record& pin, TraceConsumer& consumer, std::vector<Record>& before);
   void decode_plain(std::span<const std::uint32_t> entries, TraceConsumer& consumer,
@@ -162,7 +185,6 @@ class CacheLog {
   bool dropped_ = false;
   std::unique_ptr<ValueStream> values_;  ///< Null: no values are recorded.
   std::deque<ValueStream::Stretch> stretches_;
-  std::vector<ValueFact> facts_;  ///< Facts of the records that are being decoded.
 };
 
 }  // namespace backtrail::decoder

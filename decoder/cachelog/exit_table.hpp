@@ -13,11 +13,10 @@
 
 #include "arch/base/address.hpp"
 #include "arch/base/chunked_array.hpp"
+#include "decoder/cachelog/block_code.hpp"
 #include "decoder/cachelog/value_points.hpp"
 
 namespace backtrail::decoder {
-
-using TakenBranch = std::pair<TraceeAddr, TraceeAddr>;
 
 /// A taken branch, relative to the start pc of its superblock.
 struct NearBranch {
@@ -138,6 +137,10 @@ class ExitTable {
   [[nodiscard]] ValuePoints& values() { return values_; }
   [[nodiscard]] const ValuePoints& values() const { return values_; }
 
+  /// The code that superblocks were made of, of those that were made of code that may change.
+  [[nodiscard]] BlockCode& code() { return code_; }
+  [[nodiscard]] const BlockCode& code() const { return code_; }
+
   [[nodiscard]] const Base& base() const { return base_; }
   /// Passes the added parts to `use`. Returns false, without a call, if some target is too far for
   /// PackedExit.
@@ -163,6 +166,7 @@ class ExitTable {
   /// Weights of all exits, built on the first count(): instructions in the upper half.
   std::vector<std::uint64_t> counted_;
   ValuePoints values_;
+  BlockCode code_;
   std::map<std::uint32_t, TraceeAddr> far_;  ///< Targets too far for PackedExit, by exit id.
 };
 

@@ -115,6 +115,8 @@ std::vector<ValueFact> TraceArchive::facts(std::uint32_t tid) const {
   for (const TraceBlock& block : thread->facts) {
     if (const auto decoded = decode_facts(block, out); !decoded) {
       log::decoder().debug("tid={} op=load_values {}", tid, decoded.error().message());
+      // Facts of code from before hold no longer.
+      std::erase_if(out, [](const ValueFact& fact) { return arch::is_of_code(fact.kind); });
     }
   }
   return out;

@@ -14,13 +14,20 @@ namespace {
 /// that.
 constexpr std::uint64_t kRegisters = 16;
 constexpr std::uint64_t kKinds = 64;
-static_assert(arch::kOldBytesKind == kRegisters && arch::kValueKinds <= kKinds);
+static_assert(arch::kOldBytesKind == kRegisters && arch::kFactKinds <= kKinds);
+
+/// Returns the version of a block whose facts have kinds up to this one.
+std::uint32_t version_for(arch::ValueKind highest) {
+  if (highest < arch::kOldBytesKind) return kFactsVersion;
+  if (highest < arch::kFlagsKind) return kOldBytesVersion;
+  return arch::is_of_code(highest) ? kCodeVersion : kAllFactsVersion;
+}
 
 /// The numbers that differences are counted from. A register's values are mostly near its last one.
 struct Last {
   std::uint64_t record = 0;
   std::uint64_t pc = 0;
-  std::array<std::uint64_t, arch::kValueKinds> values{};
+  std::array<std::uint64_t, arch::kFactKinds> values{};
 };
 
 void encode(const ValueFact& fact, std::uint64_t shift, std::uint64_t kinds, Last& last,
@@ -52,14 +59,10 @@ void append_facts(std::uint32_t tid, const std::deque<ValueFact>& facts, std::ui
     const auto highest = std::max_element(next, end, [](const ValueFact& a, const ValueFact& b) {
                            return a.kind < b.kind;
                          })->kind;
-    const bool is_plain = highest < arch::kOldBytesKind;
-    while (next != end) encode(*next++, shift, is_plain ? kRegisters : kKinds, last, raw);
-    append_packed({.magic = kFactsMagic,
-                   .tid = tid,
-                   .records = is_plain                     ? kFactsVersion
-                              : highest < arch::kFlagsKind ? kOldBytesVersion
-                                                           : kAllFactsVersion,
-                   .first = first},
+    const std::uint32_t version = version_for(highest);
+    const std::uint64_t kinds = version == kFactsVersion ? kRegisters : kKinds;
+    while (next != end) encode(*next++, shift, kinds, last, raw);
+    append_packed({.magic = kFactsMagic, .tid = tid, .records = version, .first = first},
                   raw.bytes(), out);
   }
 }
@@ -68,7 +71,7 @@ Result<void> decode_facts(const TraceBlock& block, std::vector<ValueFact>& out) 
   const auto malformed = [&] {
     return fail(TraceErrc::kMalformed, "decode a block of recorded values", block.first);
   };
-  if (block.records < kFactsVersion || block.records > kAllFactsVersion) return malformed();
+  if (block.records < kFactsVersion || block.records > kCodeVersion) return malformed();
   const std::uint64_t kinds = block.records == kFactsVersion ? kRegisters : kKinds;
   BT_TRY(const auto raw, unpack_block(block));
   ByteReader in{raw};
@@ -81,7 +84,7 @@ Result<void> decode_facts(const TraceBlock& block, std::vector<ValueFact>& out) 
     const std::uint64_t place = in.varint();
     const auto kind = static_cast<arch::ValueKind>(place % kinds);
     const std::uint64_t more = place / kinds;
-    if (more > ~last.record || kind >= arch::kValueKinds) break;
+    if (more > ~last.record || kind >= arch::kFactKinds) break;
     last.record += more;
     last.pc += in.signed_varint();
     last.values.at(kind) += in.signed_varint();

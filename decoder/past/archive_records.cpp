@@ -29,7 +29,11 @@ std::vector<ValueFact> ArchiveRecords::numbered(std::vector<ValueFact> facts) co
       return here.first + here.records <= fact.record;
     };
     while (block < thread_.blocks.size() && is_before()) ++block;
-    if (block == thread_.blocks.size() || fact.record < thread_.blocks[block].first) return true;
+    if (block == thread_.blocks.size()) return true;
+    if (fact.record < thread_.blocks[block].first) {
+      fact.record = starts_[block];
+      return !arch::is_of_code(fact.kind);
+    }
     fact.record = starts_[block] + (fact.record - thread_.blocks[block].first);
     return false;
   });

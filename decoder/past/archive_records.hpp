@@ -23,8 +23,8 @@ class ArchiveRecords final : public RecordSequence {
     return starts_.back() + (misses_end_ ? 1U : 0U);
   }
   Record at(std::uint64_t number) override;
-  /// Returns these facts with the numbers that their records have here; those of records that the
-  /// file lacks are left out.
+  /// Returns these facts with the numbers that their records have here. Values of records that the
+  /// file lacks are left out; code of such records gets the number of the next record.
   [[nodiscard]] std::vector<ValueFact> numbered(std::vector<ValueFact> facts) const;
 
  private:

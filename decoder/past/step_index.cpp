@@ -14,6 +14,7 @@ StepIndex::StepIndex(Timeline& timeline, RecordSequence& records, std::size_t mo
       records_{records},
       facts_{std::move(facts)},
       newest_{timeline.newest().block} {
+  std::erase_if(facts_, [](const ValueFact& fact) { return arch::is_of_code(fact.kind); });
   for (std::uint64_t block = newest_; steps_ < most; --block) {
     const Timeline::Block& here = timeline.block(block);
     steps_ += here.pcs.size();
@@ -83,14 +84,18 @@ void StepIndex::add_block(std::uint64_t block, std::size_t begin, std::size_t en
   };
   const std::size_t events = out.events.size();
   if (begins.kind == RecordKind::kAsync) event(first, EventKind::kSignal, begins.from);
-  if (out.events.size() != events) add_interrupted_facts(block - 1, begins.from, out);
+  if (out.events.size() != events) {
+    out.events.back().code = timeline_.executed(block - 1, begins.from);
+    add_interrupted_facts(block - 1, begins.from, out);
+  }
   if (here.after_gap) event(first, EventKind::kGap, TraceeAddr{});
   for (std::size_t i = 0; i < here.pcs.size(); ++i) {
     const std::size_t step = first + i;
     const bool last = i + 1 == here.pcs.size();
     if (last && !here.complete) event(step, EventKind::kGap, TraceeAddr{});
     if (step < begin || step >= end) continue;
-    out.steps.push_back({here.pcs[i], last ? TraceeAddr{} : here.pcs[i + 1]});
+    out.steps.push_back({here.pcs[i], last ? TraceeAddr{} : here.pcs[i + 1],
+                         timeline_.executed(block, here.pcs[i])});
   }
   // The missing instructions are just before the thread's own place, or nothing of the block is
   // known.

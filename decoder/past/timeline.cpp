@@ -21,8 +21,8 @@ std::uint32_t count_of(const std::vector<TraceeAddr>& pcs) {
 
 }  // namespace
 
-Timeline::Timeline(InsnCache& insns, RecordSequence& records, TraceeAddr pc)
-    : insns_{insns}, records_{records}, pc_{pc} {
+Timeline::Timeline(InsnCache& insns, RecordSequence& records, TraceeAddr pc, CodeHistory* code)
+    : insns_{insns}, records_{records}, code_{code}, pc_{pc} {
   newest_.pc = pc;
   if (records.begin() == records.end()) return;
   newest_.block = records.end() - 1;
@@ -55,8 +55,12 @@ Timeline::Block Timeline::walk(std::uint64_t number) {
     out.complete = false;
     return out;
   }
+  const auto facts_at = [&](TraceeAddr pc) -> const arch::InsnFacts& {
+    const ExecutedInsn* insn = executed(number, pc);
+    return insn != nullptr ? insn->facts : insns_.at(pc);
+  };
   const Walk walk =
-      walk_block(insns_, begins.to, ends.from,
+      walk_insns(facts_at, begins.to, ends.from,
                  [&](TraceeAddr pc, const arch::InsnFacts&) { out.pcs.push_back(pc); });
   out.complete = walk.reached();
   if (branch) out.pcs.push_back(ends.from);

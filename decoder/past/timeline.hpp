@@ -19,6 +19,7 @@
 #include <set>
 #include <vector>
 
+#include "decoder/past/code_history.hpp"
 #include "decoder/past/record_sequence.hpp"
 #include "decoder/trace/insn_cache.hpp"
 
@@ -40,9 +41,12 @@ struct PastPosition {
 
 class Timeline {
  public:
-  /// Borrows its arguments. @param pc The thread's pc now. The history begins after the newest
-  /// exec, because older addresses refer to another program's code.
-  Timeline(InsnCache& insns, RecordSequence& records, TraceeAddr pc);
+  /// Borrows its arguments. The history begins after the newest exec, because older addresses refer
+  /// to another program's code.
+  /// @param pc    The thread's pc now.
+  /// @param code  Instructions whose bytes are known; all others are taken to be those in memory
+  ///              now. May be null.
+  Timeline(InsnCache& insns, RecordSequence& records, TraceeAddr pc, CodeHistory* code = nullptr);
 
   [[nodiscard]] const PastPosition& newest() const { return newest_; }
 
@@ -81,6 +85,10 @@ class Timeline {
   };
   /// @param number Number of a record. The reference is valid until the next call of any method.
   const Block& block(std::uint64_t number);
+  /// Returns the instruction that was executed at `pc` in a block; null if its bytes are not told.
+  [[nodiscard]] const ExecutedInsn* executed(std::uint64_t number, TraceeAddr pc) {
+    return code_ == nullptr ? nullptr : code_->at(number, pc);
+  }
 
  private:
   [[nodiscard]] bool may_hold(const Record& begins, const Record& ends,
@@ -91,6 +99,7 @@ class Timeline {
 
   InsnCache& insns_;
   RecordSequence& records_;
+  CodeHistory* code_;
   TraceeAddr pc_;
   PastPosition newest_;
   std::uint64_t walked_ = ~0ULL;  ///< Number of `walked_block_`.

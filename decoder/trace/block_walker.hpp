@@ -4,6 +4,7 @@
 /// Follows straight-line code between two branch records.
 
 #include <cstdint>
+#include <utility>
 
 #include "decoder/trace/insn_cache.hpp"
 
@@ -37,13 +38,13 @@ struct Walk {
 
 /// Walks the instructions in [begin, stop) and calls `visit(pc, facts)` for each. Conditional jumps
 /// count as not taken; system calls and far transfers as returning to the next instruction. The
-/// walk is bounded by kMaxBlockBytes.
-template <typename Visit>
-Walk walk_block(InsnCache& insns, TraceeAddr begin, TraceeAddr stop, Visit&& visit) {
+/// walk is bounded by kMaxBlockBytes. `facts_at` returns the facts of the instruction at a pc.
+template <typename FactsAt, typename Visit>
+Walk walk_insns(FactsAt facts_at, TraceeAddr begin, TraceeAddr stop, Visit&& visit) {
   Walk walk{WalkEnd::kDiverged, begin, begin, 0};
   if (stop < begin || stop - begin > kMaxBlockBytes) return walk;
   while (walk.at < stop) {
-    const arch::InsnFacts& facts = insns.at(walk.at);
+    const arch::InsnFacts& facts = facts_at(walk.at);
     if (!facts.known()) {
       walk.end = WalkEnd::kUndecodable;
       return walk;
@@ -56,6 +57,13 @@ Walk walk_block(InsnCache& insns, TraceeAddr begin, TraceeAddr stop, Visit&& vis
   }
   walk.end = WalkEnd::kReached;
   return walk;
+}
+
+/// As walk_insns(), of the code that is in memory now.
+template <typename Visit>
+Walk walk_block(InsnCache& insns, TraceeAddr begin, TraceeAddr stop, Visit&& visit) {
+  return walk_insns([&](TraceeAddr pc) -> const arch::InsnFacts& { return insns.at(pc); }, begin,
+                    stop, std::forward<Visit>(visit));
 }
 
 [[nodiscard]] Walk walk_block(InsnCache& insns, TraceeAddr begin, TraceeAddr stop);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// The newest recorded values of one thread.
+/// The newest facts of one thread: recorded values, and code.
 
 #include <cstddef>
 #include <deque>
@@ -23,15 +23,26 @@ class FactRing {
       if (fact.record >= end) continue;
       facts_.push_back(fact);
       facts_.back().record = end - 1 - fact.record;
+      if (is_value(fact)) ++values_;
     }
-    while (facts_.size() > kMost) facts_.pop_front();
+    for (; facts_.size() > kMost; facts_.pop_front()) {
+      if (is_value(facts_.front())) --values_;
+    }
   }
-  void clear() { facts_.clear(); }
+  void clear() {
+    facts_.clear();
+    values_ = 0;
+  }
   /// Returns the facts, oldest first, by the numbers of their records.
   [[nodiscard]] const std::deque<ValueFact>& all() const { return facts_; }
+  /// Returns how many of them are recorded values.
+  [[nodiscard]] std::size_t values() const { return values_; }
 
  private:
+  static bool is_value(const ValueFact& fact) { return !arch::is_of_code(fact.kind); }
+
   std::deque<ValueFact> facts_;
+  std::size_t values_ = 0;
 };
 
 }  // namespace backtrail::decoder

@@ -58,7 +58,7 @@ std::vector<FramePair> frame_pairs(const Window& window, std::size_t begin, Mode
   for (std::size_t i = begin; i < window.steps.size(); ++i) {
     for (; event != window.events.end() && event->before <= i; ++event) open.clear();
     const Step& step = window.steps[i];
-    const InsnModel& model = models.at(step.pc);
+    const InsnModel& model = models.of(step);
     const TraceeAddr behind = step.pc + model.length;
     if (!moves_stack_regularly(model)) {
       open.clear();

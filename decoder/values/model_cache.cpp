@@ -18,6 +18,14 @@ const cpu::InsnModel& ModelCache::at(TraceeAddr pc) {
       .first->second;
 }
 
+const cpu::InsnModel& ModelCache::of(const Step& step) {
+  if (step.code == nullptr) return at(step.pc);
+  const auto found = executed_.find(step.code);
+  if (found != executed_.end()) return found->second;
+  return executed_.emplace(step.code, cpu::model_insn(step.pc, step.code->view(), components_))
+      .first->second;
+}
+
 const cpu::InsnModel* ModelCache::interrupted(TraceeAddr pc) {
   if (!at(pc).restartable) return nullptr;
   const auto found = interrupted_.find(pc);
@@ -28,9 +36,20 @@ const cpu::InsnModel* ModelCache::interrupted(TraceeAddr pc) {
               .first->second;
 }
 
+const cpu::InsnModel* ModelCache::interrupted_by(const Event& signal) {
+  const TraceeAddr pc = signal.interrupted;
+  if (signal.code == nullptr) return interrupted(pc);
+  if (!of({.pc = pc, .next = {}, .code = signal.code}).restartable) return nullptr;
+  const auto [found, is_new] = interrupted_executed_.try_emplace(signal.code);
+  if (is_new) found->second = cpu::model_interrupted(pc, signal.code->view());
+  return &found->second;
+}
+
 void ModelCache::clear() {
   models_.clear();
+  executed_.clear();
   interrupted_.clear();
+  interrupted_executed_.clear();
 }
 
 }  // namespace backtrail::decoder::values

@@ -27,13 +27,17 @@ bool code_is_constant(EndState& end, TraceeAddr pc, const InsnModel& model) {
 std::size_t ValueGraph::last_break(const Window& window, std::size_t begin, ModelCache& models,
                                    EndState& end) {
   for (const Event& event : window.events) {
-    if (event.kind == EventKind::kGap) begin = std::max(begin, event.before);
+    // If the interrupted code is not known, neither is what it did before the signal.
+    const bool hides =
+        event.kind == EventKind::kGap || (event.code == nullptr && event.interrupted.value() != 0 &&
+                                          end.page(event.interrupted) != PageKind::kConstant);
+    if (hides) begin = std::max(begin, event.before);
   }
   for (std::size_t i = window.steps.size(); i > begin; --i) {
-    const TraceeAddr pc = window.steps[i - 1].pc;
-    const InsnModel& model = models.at(pc);
+    const Step& step = window.steps[i - 1];
+    const InsnModel& model = models.of(step);
     if (model.length == 0 || model.special == Special::kOpaque ||
-        !code_is_constant(end, pc, model)) {
+        (step.code == nullptr && !code_is_constant(end, step.pc, model))) {
       return i;
     }
   }
@@ -69,7 +73,7 @@ ValueGraph::ValueGraph(const Window& window, std::size_t begin, ModelCache& mode
     first_access_.push_back(static_cast<std::uint32_t>(accesses.size()));
     if ((step_ - begin_) % kCheckpointSteps == 0) checkpoints_.push_back(current_);
     if (step_ == end_) break;
-    add_step(window.steps[step_], models.at(window.steps[step_].pc));
+    add_step(window.steps[step_], models.of(window.steps[step_]));
     old_bytes_.clear();
   }
   if (window.links != FrameLinks::kNone) link_frames(window, models);
@@ -126,7 +130,7 @@ void ValueGraph::forget(std::span<const Slot> slots) {
 }
 
 void ValueGraph::add_signal(const Window& window, std::size_t event, ModelCache& models) {
-  if (const InsnModel* model = models.interrupted(window.events[event].interrupted)) {
+  if (const InsnModel* model = models.interrupted_by(window.events[event])) {
     instantiate(*model, TraceeAddr{});
   }
   const std::size_t facts = next_fact_;
@@ -143,7 +147,7 @@ void ValueGraph::add_signal(const Window& window, std::size_t event, ModelCache&
                       constant(0), constant(0), 0});
   frames.push_back(frame);
   const bool is_after_call =
-      step_ == begin_ || models.at(window.steps[step_ - 1].pc).special == Special::kSystemCall;
+      step_ == begin_ || models.of(window.steps[step_ - 1]).special == Special::kSystemCall;
   add_frame_words(before, is_after_call);
   if (is_recorded) add_more_frame_words(before, window.events[event].interrupted);
 }

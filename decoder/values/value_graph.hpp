@@ -65,7 +65,7 @@ struct SignalFrame {
 
 class ValueGraph {
  public:
-  /// Builds the graph of the steps [begin, end of window). Steps whose code is not constant, and
+  /// Builds the graph of the steps [begin, end of window). Steps whose code is not known, and
   /// instructions without a model, break it: no value crosses them.
   ValueGraph(const Window& window, std::size_t begin, ModelCache& models, EndState& end);
 

@@ -174,7 +174,7 @@ std::optional<ValueHistory::NumberedStep> ValueHistory::hiding_step() {
     return event.kind == EventKind::kGap && event.before == at;
   });
   const Step& step = window.steps[at - 1];
-  const cpu::Special special = models_.at(step.pc).special;
+  const cpu::Special special = models_.of(step).special;
   if (is_gap || (special != cpu::Special::kSystemCall && special != cpu::Special::kOpaque)) {
     return std::nullopt;
   }

@@ -69,8 +69,8 @@ class ValueHistory {
   /// Returns what the instruction at `position` may have changed already although it has not run to
   /// its end; null if nothing, as everywhere but at the end.
   [[nodiscard]] const cpu::InsnModel* half_done_at(std::size_t position);
-  /// Returns the model of an instruction.
-  [[nodiscard]] const cpu::InsnModel& model(TraceeAddr pc) { return models_.at(pc); }
+  /// Returns the model of an executed instruction.
+  [[nodiscard]] const cpu::InsnModel& model(const Step& step) { return models_.of(step); }
   /// Positions before this one are never known; 0 until such a limit is found.
   [[nodiscard]] std::size_t horizon() const { return horizon_; }
   /// Returns false once a window contained contradictions: a sign that something was misunderstood.

@@ -268,6 +268,7 @@ std::optional<ValueSolver::Flaw> ValueSolver::mapping_flaw(const Window& window,
     change.end = bounds->second.value();
   }
   for (std::size_t i = graph_.begin(); i < call.step; ++i) {
+    if (window.steps[i].code != nullptr) continue;
     const std::uint64_t pc = window.steps[i].pc.value();
     constexpr std::uint64_t kLongest = 15;
     if (pc < change.end && pc + kLongest > change.begin) return Flaw{call.step, std::nullopt};

@@ -110,7 +110,7 @@ class Trail {
     if (found->kind == LastWrite::Kind::kSignal) return end(Kind::kSignal, found->step, value);
     const auto step = history_.step(found->step);
     if (!step) return beginning(found->step + 1, value);
-    const InsnModel& model = history_.model(step->pc);
+    const InsnModel& model = history_.model(*step);
     if (model.special == cpu::Special::kSystemCall) return end(Kind::kKernel, found->step, value);
     const auto at = history_.access_address(found->step, found->access);
     if (!found->is_certain || !at) return end(Kind::kMayBeStored, found->step, value);
@@ -133,7 +133,7 @@ class Trail {
       --step;
       const auto executed = history_.step(step);
       if (!executed) return beginning(step + 1, bits.of(history_.reg(step + 1, slot)), bits.count);
-      const InsnModel& model = history_.model(executed->pc);
+      const InsnModel& model = history_.model(*executed);
       if (model.special == cpu::Special::kSystemCall) {
         if (is_handler_return(*executed, model)) {
           return end_here(Kind::kHandlerReturn, step, step + 1);
@@ -234,7 +234,7 @@ class Trail {
     part.is_partial = count != bytes;
     parts_.push_back(part);
     const auto executed = history_.step(step);
-    if (executed) follow(history_.model(executed->pc), store.value, step, bits, value);
+    if (executed) follow(history_.model(*executed), store.value, step, bits, value);
   }
 
   /// Follows bits of what the instruction at `step` makes. They are `value`.

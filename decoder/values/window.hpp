@@ -11,6 +11,7 @@
 #include "arch/base/address.hpp"
 #include "arch/base/value_kind.hpp"
 #include "arch/cpu/values.hpp"
+#include "decoder/trace/executed_insn.hpp"
 
 namespace backtrail::decoder::values {
 
@@ -22,6 +23,9 @@ using cpu::Slot;
 struct Step {
   TraceeAddr pc;
   TraceeAddr next;  ///< Address at which control continued; 0 = unknown.
+  /// The instruction, if the trace tells its bytes; null: it is what memory has at `pc`, provided
+  /// that this memory was constant. Borrowed.
+  const ExecutedInsn* code = nullptr;
 };
 
 enum class EventKind : std::uint8_t {
@@ -33,7 +37,8 @@ enum class EventKind : std::uint8_t {
 struct Event {
   std::size_t before = 0;  ///< Index of the step that it precedes.
   EventKind kind = EventKind::kGap;
-  TraceeAddr interrupted;  ///< For a signal: the instruction that would have been next.
+  TraceeAddr interrupted;              ///< For a signal: the instruction that would have been next.
+  const ExecutedInsn* code = nullptr;  ///< The interrupted instruction, as Step::code.
 };
 
 /// A value that was recorded before a step.

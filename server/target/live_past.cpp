@@ -85,7 +85,7 @@ std::string LivePast::describe_history() const {
                           past.records().size());
       // There are none if the process's translated code was made without.
       if (values_ != tracee::ValueDepth::kFree) {
-        text += fmt::format(", {} recorded values", past.facts().all().size());
+        text += fmt::format(", {} recorded values", past.facts().values());
       }
       text += '\n';
     }

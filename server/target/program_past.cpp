@@ -48,9 +48,12 @@ class ReplyTime {
 
 struct ProgramPast::ThreadPast {
   ThreadPast(decoder::InsnCache& insns, ThreadEnd its_end)
-      : end{std::move(its_end)}, timeline{insns, *end.records, end.pc} {}
+      : end{std::move(its_end)},
+        code{insns.code().isa(), end.facts},
+        timeline{insns, *end.records, end.pc, &code} {}
 
   ThreadEnd end;
+  decoder::CodeHistory code;
   Timeline timeline;
   std::optional<PastPosition> place;   ///< nullopt at the end of the trace.
   std::unique_ptr<PastValues> values;  ///< Null until a register or memory of the past is read.

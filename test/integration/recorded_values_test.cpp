@@ -21,6 +21,7 @@
 #include "cache_run.hpp"
 #include "ptrace/codecache/persist/persistent_store.hpp"
 #include "ptrace/source/source_statistics.hpp"
+#include "stepped_program.hpp"
 #include "test/support/effort.hpp"
 #include "test/support/temporary_folder.hpp"
 
@@ -30,9 +31,6 @@ namespace {
 using arch::cpu::UserReg;
 using arch::cpu::UserRegs;
 using arch::cpu::values::kGeneralRegisters;
-
-/// Number of the record that a place follows, and its pc.
-using Place = std::pair<std::uint64_t, TraceeAddr>;
 
 struct Case {
   std::string program;
@@ -96,32 +94,13 @@ std::uint64_t value_of(const Truth& truth, arch::ValueKind kind) {
   return value;
 }
 
-/// Steps a program from main() on. Returns its state at each place.
-std::map<Place, Truth> step_through(const Case& which) {
+/// Returns the program's state at each place.
+std::map<Place, Truth> states_of(const Case& which) {
   std::map<Place, Truth> out;
-  EngineDriver driver{SourceKind::kStep};
-  const pid_t pid = driver.launch(which.program, which.arguments);
-  const ThreadId id{pid, pid};
-  const BreakpointSpec begin = software(symbol_of(which.program, "main"));
-  EXPECT_TRUE(driver.engine.insert(pid, begin));
-  EXPECT_TRUE(driver.run());
-  EXPECT_TRUE(driver.engine.remove(pid, begin));
-  Outcome outcome;
-  collect(driver, id, {}, outcome);
-  int signal = 0;
-  while (Thread* thread = driver.engine.find(id)) {
-    thread->trace()->flush();
-    const auto regs = thread->user_regs();
-    if (!regs) break;
-    out.emplace(Place{outcome.records().size() - 1, regs->pc()}, read_truth(*thread, *regs));
-    driver.resume(id, {.kind = ResumeKind::kStep, .signal = signal});
-    const auto event = driver.await();
-    if (!event) {
-      ADD_FAILURE() << which.program << " does not end";
-      break;
-    }
-    signal = event->kind == StopKind::kSignal && event->signal != SIGTRAP ? event->signal : 0;
-  }
+  step_through(which.program, which.arguments,
+               [&out](Thread& thread, const Place& place, const UserRegs& regs) {
+                 out.emplace(place, read_truth(thread, regs));
+               });
   return out;
 }
 
@@ -129,8 +108,8 @@ std::map<Place, Truth> step_through(const Case& which) {
 /// is not among the truths.
 std::map<Place, std::array<Truth, 2>> truths_of(const Case& which) {
   std::map<Place, std::array<Truth, 2>> out;
-  const auto second = step_through(which);
-  for (const auto& [place, truth] : step_through(which)) {
+  const auto second = states_of(which);
+  for (const auto& [place, truth] : states_of(which)) {
     if (const auto same = second.find(place); same != second.end()) {
       out.emplace(place, std::array{truth, same->second});
     }

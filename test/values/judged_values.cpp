@@ -18,18 +18,17 @@ struct Read {
   std::uint64_t bits;
 };
 
-std::vector<Read> reads_of(TruthRun& run, TraceeAddr pc) {
+std::vector<Read> reads_of(const ExecutedInsn& insn_bytes) {
   static const ZydisDecoder decoder = [] {
     ZydisDecoder d;
     ZydisDecoderInit(&d, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
     return d;
   }();
-  std::array<std::uint8_t, 15> bytes{};
-  const std::size_t got = run.read_code(pc, bytes);
   ZydisDecodedInstruction insn;
   std::array<ZydisDecodedOperand, ZYDIS_MAX_OPERAND_COUNT> operands;
   std::vector<Read> reads;
-  if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&decoder, bytes.data(), got, &insn, operands.data()))) {
+  if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&decoder, insn_bytes.bytes.data(),
+                                           insn_bytes.facts.length, &insn, operands.data()))) {
     return reads;
   }
   const auto add = [&](ZydisRegister reg, unsigned bits) {
@@ -94,9 +93,9 @@ class Judge {
                         known[slot].value, known[slot].mask, truth));
     }
     if (position == count_) return;
-    const TraceeAddr pc = run_.steps()[position].pc;
-    const auto [found, is_new] = reads_.try_emplace(pc);
-    if (is_new) found->second = reads_of(run_, pc);
+    const ExecutedInsn* code = run_.steps()[position].code;
+    const auto [found, is_new] = reads_.try_emplace(code);
+    if (is_new) found->second = reads_of(*code);
     for (const Read& read : found->second) {
       note(result_.registers, position, (known[read.slot].mask & read.bits) == read.bits);
     }
@@ -126,7 +125,7 @@ class Judge {
   std::size_t count_;
   ValueHistory history_;
   Judgement result_;
-  std::unordered_map<TraceeAddr, std::vector<Read>> reads_;
+  std::unordered_map<const ExecutedInsn*, std::vector<Read>> reads_;
 };
 
 }  // namespace
@@ -135,12 +134,10 @@ void show_unknown(TruthRun& run, HistoryLimits limits, std::size_t steps) {
   const std::size_t count = run.steps().size();
   ValueHistory history = history_of(run, limits);
   for (std::size_t i = count - std::min(count, steps); i < count; ++i) {
-    const TraceeAddr pc = run.steps()[i].pc;
-    std::array<std::uint8_t, 15> bytes{};
-    const std::size_t got = run.read_code(pc, bytes);
-    std::string line = fmt::format(
-        "{:6} {} {}", i, pc, arch::disassemble(arch::Isa::kAmd64, pc, std::span{bytes}.first(got)));
-    for (const Read& read : reads_of(run, pc)) {
+    const auto& [pc, next, code] = run.steps()[i];
+    std::string line =
+        fmt::format("{:6} {} {}", i, pc, arch::disassemble(arch::Isa::kAmd64, pc, code->view()));
+    for (const Read& read : reads_of(*code)) {
       const Known known = history.reg(i, read.slot);
       if ((known.mask & read.bits) == read.bits) continue;
       line += fmt::format("  [slot {} mask {:#x}]", read.slot, known.mask);

@@ -152,32 +152,25 @@ void TruthRun::add_sample(std::uint64_t address, std::size_t size, bool is_opera
                       address, at, is_operand});
 }
 
-const TruthRun::Code& TruthRun::code_at(std::uint64_t pc) {
-  const auto [found, is_new] = code_.try_emplace(pc);
-  Code& code = found->second;
-  if (is_new) code.size = peek(pc, code.bytes.data(), code.bytes.size());
-  return code;
-}
-
-bool TruthRun::repeats_at(std::uint64_t pc) {
-  const Code& code = code_at(pc);
-  const auto* at = code.bytes.data();
-  const auto* end = at + std::min<std::size_t>(code.size, 4);
-  bool repeat = false;
-  while (at != end && (*at == 0xf2 || *at == 0xf3 || *at == 0x66 || (*at & 0xf0U) == 0x40)) {
-    repeat |= *at == 0xf2 || *at == 0xf3;
-    ++at;
-  }
-  if (!repeat || at == end) return false;
-  const std::uint8_t op = *at;
-  return (op >= 0xa4 && op <= 0xa7) || (op >= 0xaa && op <= 0xaf);
+const ExecutedInsn& TruthRun::code_at(std::uint64_t pc) {
+  ExecutedInsn now;
+  const std::size_t size = peek(pc, now.bytes.data(), now.bytes.size());
+  auto& known = code_[pc];
+  const auto same = std::ranges::find_if(known, [&now](const std::unique_ptr<ExecutedInsn>& insn) {
+    return insn->bytes == now.bytes;
+  });
+  if (same != known.end()) return **same;
+  now.facts =
+      arch::decode_insn(arch::Isa::kAmd64, TraceeAddr{pc}, std::span{now.bytes}.first(size));
+  known.push_back(std::make_unique<ExecutedInsn>(now));
+  return *known.back();
 }
 
 void TruthRun::sample_memory(const General& state) {
-  const Code& code = code_at(state.pc);
+  const ExecutedInsn& code = code_at(state.pc);
   ZydisDecodedInstruction insn;
   std::array<ZydisDecodedOperand, ZYDIS_MAX_OPERAND_COUNT> operands;
-  if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&decoder(), code.bytes.data(), code.size, &insn,
+  if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&decoder(), code.bytes.data(), code.facts.length, &insn,
                                            operands.data()))) {
     return;
   }
@@ -243,8 +236,9 @@ void TruthRun::run(const TruthOptions& options) {
   }
   states_.push_back(now);
   while (options.stop_after == 0 || count < options.stop_after) {
+    const ExecutedInsn& code = code_at(now.pc);
     sample_memory(now);
-    const bool repeats = repeats_at(now.pc);
+    const bool repeats = code.facts.repeats;
     const int delivered = signal;
     Stop stop = step_once(signal);
     General next{};
@@ -260,7 +254,7 @@ void TruthRun::run(const TruthOptions& options) {
     if (stop == Stop::kLast) break;
     if (delivered != 0) {
       // No instruction ran: the kernel entered the handler.
-      events_.push_back({steps_.size(), EventKind::kSignal, TraceeAddr{now.pc}});
+      events_.push_back({steps_.size(), EventKind::kSignal, TraceeAddr{now.pc}, &code});
       interrupted_.push_back(now);
       now = next;
       states_.back() = now;
@@ -284,7 +278,7 @@ void TruthRun::run(const TruthOptions& options) {
       if ((caught >> (signal - 1) & 1) == 0) break;
       continue;
     }
-    steps_.push_back({TraceeAddr{now.pc}, TraceeAddr{next.pc}});
+    steps_.push_back({TraceeAddr{now.pc}, TraceeAddr{next.pc}, &code});
     states_.push_back(next);
     now = next;
     ++count;
@@ -299,9 +293,7 @@ void TruthRun::add_facts(std::size_t step, std::size_t begin, std::vector<Fact>&
   };
   const TraceeAddr pc = steps_[step].pc;
   const bool is_handler_return = states_[step + 1].pc != pc.value() + 2;
-  std::array<std::uint8_t, 15> bytes{};
-  const std::size_t got = peek(pc.value(), bytes.data(), bytes.size());
-  const auto insn = translate::decode_source(pc, std::span{bytes}.first(got));
+  const auto insn = translate::decode_source(pc, steps_[step].code->view());
   if (insn.kind == translate::InsnClass::kSystemCall) {
     constexpr std::array<Slot, 7> kNumberAndArguments{0, 7, 6, 2, 10, 8, 9};
     for (const Slot slot : kNumberAndArguments) add(step, slot);
@@ -330,7 +322,7 @@ void TruthRun::add_signal_facts(std::size_t begin, Window& out) const {
     const std::size_t step = out.events[i].before;
     // Another result of a call that is interrupted is saved than debuggers see.
     const bool in_call =
-        step == 0 || code_.at(steps_[begin + step - 1].pc.value()).is_system_call();
+        step == 0 || steps_[begin + step - 1].code->facts.kind == arch::InsnKind::kSystemCall;
     out.facts.push_back({step, arch::kFlagsKind, before.flags & cpu::kTrackedFlags, i});
     for (Slot slot = in_call ? 1 : 0; slot < cpu::kGeneralSlots; ++slot) {
       out.facts.push_back({step, static_cast<arch::ValueKind>(slot), before.regs[slot], i});
@@ -385,6 +377,12 @@ Window TruthRun::window(std::size_t begin, std::size_t end) const {
     e.before -= begin;
     w.events.push_back(e);
   }
+  for (Step& step : w.steps) {
+    if (is_of_file(step.pc)) step.code = nullptr;
+  }
+  for (Event& event : w.events) {
+    if (is_of_file(event.interrupted)) event.code = nullptr;
+  }
   w.end_pc = TraceeAddr{states_[end].pc};
   if (recorded_ == Recorded::kNothing) return w;
   for (std::size_t i = begin; i < end; ++i) add_facts(i, begin, w.facts);
@@ -425,6 +423,7 @@ void TruthRun::read_mappings() {
     }
     shares_ |= permissions[3] == 's' && permissions[1] == 'w';
     m.heap = line.find("[heap]") != std::string::npos;
+    m.is_of_file = line.find('/') != std::string::npos || line.find("[vdso]") != std::string::npos;
     mappings_.push_back(m);
   }
   struct {
@@ -438,13 +437,21 @@ void TruthRun::read_mappings() {
   }
 }
 
-PageKind TruthRun::page(TraceeAddr address) {
+const TruthRun::Mapping* TruthRun::mapping_of(TraceeAddr address) const {
   // The kernel lists mappings by address.
   const auto after = std::ranges::upper_bound(mappings_, address.value(), {}, &Mapping::begin);
-  if (after == mappings_.begin() || address.value() >= std::prev(after)->end) {
-    return PageKind::kUnknown;
-  }
-  return std::prev(after)->kind;
+  if (after == mappings_.begin() || address.value() >= std::prev(after)->end) return nullptr;
+  return &*std::prev(after);
+}
+
+bool TruthRun::is_of_file(TraceeAddr address) const {
+  const Mapping* mapping = mapping_of(address);
+  return mapping != nullptr && mapping->is_of_file;
+}
+
+PageKind TruthRun::page(TraceeAddr address) {
+  const Mapping* mapping = mapping_of(address);
+  return mapping == nullptr ? PageKind::kUnknown : mapping->kind;
 }
 
 bool TruthRun::stable(TraceeAddr granule) {

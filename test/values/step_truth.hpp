@@ -50,7 +50,9 @@ class TruthRun final : public CodeReader, public EndState {
   [[nodiscard]] bool ok() const { return error_.empty(); }
   [[nodiscard]] const std::string& error() const { return error_; }
 
+  /// All steps have their code.
   [[nodiscard]] const std::vector<Step>& steps() const { return steps_; }
+  /// As a recorder gives them, steps of code in files have none.
   [[nodiscard]] Window window(std::size_t begin, std::size_t end) const;
   /// The values that windows have, of those that a recorder would record; at first none.
   enum class Recorded : std::uint8_t {
@@ -86,12 +88,7 @@ class TruthRun final : public CodeReader, public EndState {
     std::uint64_t begin, end;
     PageKind kind;
     bool heap = false;
-  };
-  /// The longest instruction's bytes from an address on.
-  struct Code {
-    std::array<std::uint8_t, 15> bytes{};
-    std::size_t size = 0;  ///< How many could be read.
-    [[nodiscard]] bool is_system_call() const { return bytes[0] == 0x0f && bytes[1] == 0x05; }
+    bool is_of_file = false;
   };
   enum class Stop : std::uint8_t { kStepped, kSignal, kLast, kGone };
 
@@ -102,10 +99,11 @@ class TruthRun final : public CodeReader, public EndState {
   void sample_memory(const General& state);
   void add_sample(std::uint64_t address, std::size_t size, bool is_operand);
   void trim(std::size_t most);
-  /// Reads code once: the programs do not change theirs.
-  const Code& code_at(std::uint64_t pc);
-  bool repeats_at(std::uint64_t pc);
+  /// Returns the instruction that is in memory now; its length is 0 if there is none.
+  const ExecutedInsn& code_at(std::uint64_t pc);
   void read_mappings();
+  [[nodiscard]] const Mapping* mapping_of(TraceeAddr address) const;
+  [[nodiscard]] bool is_of_file(TraceeAddr address) const;
   /// Adds what is recorded before a step and, of a system call, after it.
   void add_facts(std::size_t step, std::size_t begin, std::vector<Fact>& out) const;
   /// Adds what is recorded where the signals of a window are delivered. They are its events.
@@ -125,7 +123,8 @@ class TruthRun final : public CodeReader, public EndState {
   std::vector<MemorySample> samples_;
   std::vector<std::uint8_t> bytes_;
   std::vector<Mapping> mappings_;
-  std::unordered_map<std::uint64_t, Code> code_;  ///< By address.
+  /// By address: what was executed there.
+  std::unordered_map<std::uint64_t, std::vector<std::unique_ptr<ExecutedInsn>>> code_;
   std::uint64_t rseq_ = 0;
   bool shares_ = false;  ///< There is a shared mapping that is writable.
 };

@@ -21,6 +21,7 @@ Superblock emptied(Superblock&& other) {
   take(block.exits, other.exits);
   take(block.branches, other.branches);
   take(block.ranges, other.ranges);
+  take(block.native, other.native);
   take(block.returns, other.returns);
   take(block.pointers, other.pointers);
   take(block.values, other.values);
@@ -137,6 +138,8 @@ void BlockWriter::note_translated(const SourceInsn& insn) {
   } else {
     block_.ranges.emplace_back(insn.pc, insn.next());
   }
+  if (!options_.keeps_code) return;
+  block_.native.insert(block_.native.end(), insn.view().begin(), insn.view().end());
 }
 
 void BlockWriter::open_values(TraceeAddr pc, std::size_t more) {

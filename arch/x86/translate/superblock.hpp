@@ -81,9 +81,11 @@ struct Superblock {
   std::vector<std::uint8_t> code;
   std::vector<PcMapEntry> pc_map;  ///< Ascending.
   std::vector<Exit> exits;
-  std::vector<Branch> branches;      ///< Branches taken inside, in order; each exit has passed the
-                                     ///< first few.
-  std::vector<Branch> ranges;        ///< Native ranges [begin, end) that were translated.
+  std::vector<Branch> branches;  ///< Branches taken inside, in order; each exit has passed the
+                                 ///< first few.
+  std::vector<Branch> ranges;    ///< Native ranges [begin, end) that were translated.
+  /// The bytes of all ranges, one after the other; empty unless TranslateOptions::keeps_code.
+  std::vector<std::uint8_t> native;
   std::vector<TraceeAddr> returns;   ///< Return addresses of its calls.
   std::vector<TraceeAddr> pointers;  ///< Addresses of pointers to which it jumps or which it calls.
   std::uint32_t instructions = 0;

@@ -121,6 +121,8 @@ struct TranslateOptions {
   /// End superblocks at calls, and at jumps to the start of other superblocks, so that fewer
   /// superblocks contain the same code.
   bool saves_memory = false;
+  /// Fill Superblock::native.
+  bool keeps_code = false;
   /// Record values that make the past known: the registers that form the addresses of stores, and
   /// those of system calls. They go to the ring at kValuesOffset.
   bool records_values = false;

@@ -52,7 +52,7 @@ std::optional<UnfinishedBlock> take_back_refused_branch(Process& process, const 
   state.pc = exit->from;
   state.log = state.log - sizeof(std::uint32_t);
   return UnfinishedBlock{exit->block, exit->block_number, exit->block.branches.size(),
-                         code.exits()->values().before_exit(entries.back())};
+                         code.exits()->values().before_exit(entries.back()), state.pc};
 }
 
 }  // namespace
@@ -117,7 +117,8 @@ std::optional<UnfinishedBlock> unfinished_block(Process& process, const CodeCach
                                                 translate::ProgramState& state) {
   if (auto taken_back = take_back_refused_branch(process, code, memory, state)) return taken_back;
   if (!place || (state.flags & translate::kCommitted) != 0) return std::nullopt;
-  return UnfinishedBlock{place->logged, place->number, place->map_entry.passed, place->values};
+  return UnfinishedBlock{place->logged, place->number, place->map_entry.passed, place->values,
+                         state.pc};
 }
 
 }  // namespace backtrail::tracee::cache

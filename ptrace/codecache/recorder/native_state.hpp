@@ -52,6 +52,7 @@ struct UnfinishedBlock {
   std::uint32_t number = 0;  ///< Its number in the ExitTable.
   std::size_t passed = 0;    ///< How many of its branches were taken.
   std::size_t values = 0;    ///< How many of its values were recorded.
+  TraceeAddr pc{};           ///< Where the thread is.
 };
 
 /// Returns the superblock that a thread with this state is in; nullopt if it has left it by an

@@ -159,6 +159,8 @@ void ThreadLog::add_passed(const UnfinishedBlock& block) {
   std::vector<decoder::ValueFact> facts;
   std::size_t next = 0;
   const auto add_facts = [&](std::size_t branches) {
+    const bool is_last = branches == block.passed;
+    log_->add_executed(block.number, branches, is_last ? std::optional{block.pc} : std::nullopt);
     facts.clear();
     for (; next < values && points[next].passed == branches; ++next) {
       const auto value = log_->values()->at(log_->values()->end() - block.values + next);

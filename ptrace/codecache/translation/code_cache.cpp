@@ -178,6 +178,9 @@ std::variant<TraceeAddr, translate::UntranslatableReason> CodeCache::make(Tracee
     exit_links_.add(exit, offset);
   }
   if (maker_.records_values()) values_.add(logged, made, *exits_);
+  if (!made.native.empty()) {
+    exits_->code().add(logged, made.branches, made.ranges, made.native);
+  }
   CodeBlock block{.start = start,
                   .offset = static_cast<std::uint32_t>(offset),
                   .logged = logged,

@@ -78,6 +78,7 @@ std::variant<translate::Superblock, translate::UntranslatableReason> SuperblockM
                                           .inline_system_calls = &inline_calls_,
                                           .checked = checked_,
                                           .saves_memory = plain_now_ || used_ >= kSavedFrom,
+                                          .keeps_code = checked_ || facts_.made_here(start),
                                           .records_values = records_values(),
                                           .records_old_bytes = values_ == ValueDepth::kAll,
                                           .reused = &reused_,

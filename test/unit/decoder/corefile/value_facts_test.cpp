@@ -39,7 +39,7 @@ TEST(ValueFactsTest, WhatIsReadIsWhatWasWritten) {
 }
 
 TEST(ValueFactsTest, OverwrittenBytesAreReadAsTheyWereWritten) {
-  const auto facts = some_facts(kBlockFacts + 5, arch::kValueKinds);
+  const auto facts = some_facts(kBlockFacts + 5, arch::kFactKinds);
   std::vector<std::uint8_t> bytes;
   append_facts(7, facts, 0, bytes);
   EXPECT_EQ(read(bytes), std::vector<ValueFact>(facts.begin(), facts.end()));
@@ -100,7 +100,7 @@ TEST(ValueFactsTest, DamagedBlocksAddNothing) {
 
 TEST(ValueFactsTest, AnUnknownVersionIsRefused) {
   std::vector<std::uint8_t> bytes;
-  append_packed({.magic = kFactsMagic, .tid = 7, .records = kAllFactsVersion + 1},
+  append_packed({.magic = kFactsMagic, .tid = 7, .records = kCodeVersion + 1},
                 std::vector<std::uint8_t>{0}, bytes);
   const BlockScan scan = scan_blocks(bytes);
   ASSERT_EQ(scan.facts.size(), 1U);

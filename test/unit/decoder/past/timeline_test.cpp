@@ -214,5 +214,30 @@ TEST_F(TimelineOf, ValuesAtASignalBelongToTheInterruptedPlace) {
   EXPECT_EQ(all.facts[2].signal, values::Fact::kNoSignal);
 }
 
+/// The two no-ops at 1000 were one instruction before the code was written again: mov $5, %al.
+TEST_F(TimelineOf, BlocksHaveTheInstructionsThatTheTraceTells) {
+  constexpr auto kTwoBytes = static_cast<arch::ValueKind>(arch::kCodeKind + 2);
+  const std::vector<ValueFact> facts{
+      {.record = 0, .pc = 0x1000_ta, .value = 0x05b0, .kind = kTwoBytes},
+      {.record = 2, .pc = 0x1000_ta, .value = 2, .kind = arch::kCodeKind}};
+  CodeHistory told{arch::Isa::kAmd64, facts};
+  records_.emplace(std::vector<Record>{gap(GapReason::kStart, 0_ta, 0x1000_ta),
+                                       async_transfer(0x1002_ta, 0x1010_ta),
+                                       branch(0x1011_ta, 0x1000_ta), branch(0x1002_ta, 0x1010_ta)});
+  Timeline timeline{insns_, *records_, 0x1011_ta, &told};
+  EXPECT_EQ(backwards(timeline),
+            (std::vector<std::uint64_t>{0x1010, 0x1002, 0x1001, 0x1000, 0x1011, 0x1010, 0x1000}));
+  StepIndex index{timeline, *records_, 100, std::nullopt, facts};
+  const values::Window all = index.window(0, index.steps());
+  EXPECT_TRUE(all.facts.empty());
+  ASSERT_EQ(all.steps.size(), 7U);
+  ASSERT_NE(all.steps[0].code, nullptr);
+  EXPECT_EQ(all.steps[0].code->facts.length, 2U);
+  for (std::size_t i = 1; i < all.steps.size(); ++i) EXPECT_EQ(all.steps[i].code, nullptr);
+  // The trace does not tell the interrupted instruction.
+  ASSERT_EQ(all.events.size(), 1U);
+  EXPECT_EQ(all.events[0].code, nullptr);
+}
+
 }  // namespace
 }  // namespace backtrail::decoder

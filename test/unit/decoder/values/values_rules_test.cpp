@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests what must stay unknown: one test for each rule, with a few bytes of code.
 
+#include <algorithm>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -356,6 +357,42 @@ TEST(ValuesRules, CodeOnPagesThatCouldBeWrittenIsNotTrusted) {
   const SolvedWindow solved = p.solve();
   EXPECT_EQ(solved.reg(0, cpu::kRbx).mask, 0U);
   EXPECT_EQ(solved.reg(1, cpu::kRbx), cpu::known(8));
+}
+
+ExecutedInsn executed(const Bytes& bytes) {
+  ExecutedInsn out;
+  std::ranges::copy(bytes, out.bytes.begin());
+  out.facts = arch::decode_insn(arch::Isa::kAmd64, TraceeAddr{kCode}, bytes);
+  return out;
+}
+
+TEST(ValuesRules, CodeThatTheTraceTellsIsTrusted) {
+  Program p;
+  p.code_kind = PageKind::kPrivate;
+  p.run({0x90, 0x90, 0x90, 0x90});
+  const ExecutedInsn add = executed(add_rbx_1);
+  p.window.steps[0].code = &add;
+  p.regs[cpu::kRbx] = cpu::known(8);
+  EXPECT_EQ(p.solve().reg(0, cpu::kRbx), cpu::known(7));
+}
+
+/// The instruction that is there now does not tell what was interrupted half done.
+TEST(ValuesRules, ASignalInCodeThatCouldBeWrittenHidesWhatWasBefore) {
+  const ExecutedInsn add = executed(add_rbx_1);
+  const ExecutedInsn movs = executed({0xf3, 0xa4});  // rep movsb
+  for (const ExecutedInsn* interrupted : {static_cast<const ExecutedInsn*>(nullptr), &add, &movs}) {
+    Program p;
+    p.code_kind = PageKind::kPrivate;
+    p.run(add_rbx_1);
+    p.run(add_rbx_1);
+    for (Step& step : p.window.steps) step.code = &add;
+    p.window.events.push_back({1, EventKind::kSignal, p.window.steps[1].pc, interrupted});
+    p.regs[cpu::kRbx] = cpu::known(8);
+    p.regs[cpu::kRcx] = cpu::known(3);
+    const SolvedWindow solved = p.solve();
+    EXPECT_EQ(solved.reg(0, cpu::kRbx).mask, interrupted == nullptr ? 0U : ~std::uint64_t{0});
+    EXPECT_EQ(solved.reg(0, cpu::kRcx).mask, interrupted == &add ? ~std::uint64_t{0} : 0U);
+  }
 }
 
 TEST(ValuesRules, NothingIsKnownBeforeAnUnknownSystemCall) {

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// The instructions that a thread executed, where its trace tells their bytes.
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "arch/base/address.hpp"
+#include "arch/isa.hpp"
+#include "decoder/trace/executed_insn.hpp"
+#include "decoder/trace/value_fact.hpp"
+
+namespace backtrail::decoder {
+
+/// Made of the facts of code (arch::is_of_code) of one thread.
+class CodeHistory {
+ public:
+  /// @param facts  Sorted by record and numbered as the thread's records; others are ignored.
+  CodeHistory(arch::Isa isa, std::span<const ValueFact> facts);
+
+  [[nodiscard]] bool empty() const { return granules_.empty(); }
+  /// Returns the instruction at `pc` in the block of straight-line code that begins with a record;
+  /// null if its bytes are not told. Valid as long as this object.
+  const ExecutedInsn* at(std::uint64_t record, TraceeAddr pc);
+
+ private:
+  /// Contains what a fact tells of the bytes of a granule that are set in `mask`.
+  struct Piece {
+    std::uint64_t record = 0;
+    std::uint64_t value = 0;
+    std::uint64_t mask = 0;
+    bool is_known = true;
+  };
+  /// Copies the bytes from `pc` on. Returns how many are known before the first other one.
+  [[nodiscard]] std::size_t copy(std::uint64_t record, TraceeAddr pc,
+                                 std::span<std::uint8_t> out) const;
+
+  arch::Isa isa_;
+  /// By address, a multiple of eight: what was told of it, oldest first.
+  std::unordered_map<std::uint64_t, std::vector<Piece>> granules_;
+  std::unordered_map<TraceeAddr, std::vector<std::unique_ptr<ExecutedInsn>>> insns_;
+};
+
+}  // namespace backtrail::decoder
