@@ -28,12 +28,13 @@ class Reverse : public ::testing::Test {
 
   /// @param wrapper  A program that executes the recorder; none if empty.
   void record(const std::string& program, std::vector<std::string> arguments = {},
-              const std::string& source = "cache", const std::string& wrapper = "") {
+              const std::string& source = "cache", const std::string& wrapper = "",
+              const std::string& values = "free") {
     const std::string backtrail = server_command(Peer::kUnderTest)[0];
-    SpawnOptions options{
-        .arguments = {backtrail, "record", "--source", source, "-o", core, "--", inferior(program)},
-        .environment = test_environment(),
-        .working_directory = folder.path()};
+    SpawnOptions options{.arguments = {backtrail, "record", "--source", source, "--values", values,
+                                       "-o", core, "--", inferior(program)},
+                         .environment = test_environment(),
+                         .working_directory = folder.path()};
     if (!wrapper.empty()) options.arguments.insert(options.arguments.begin(), inferior(wrapper));
     options.arguments.insert(options.arguments.end(), arguments.begin(), arguments.end());
     Subprocess recorded{options};
@@ -42,6 +43,8 @@ class Reverse : public ::testing::Test {
   }
 
   void replay(const std::string& program) {
+    // A session kills all descendants of this process when it ends.
+    gdb.reset();
     GdbOptions gdb_options;
     gdb_options.symbols = inferior(program);
     gdb_options.connect = false;
@@ -143,6 +146,25 @@ TEST_F(Reverse, WatchesPassThePartWithoutValues) {
 }
 
 /// A read leaves no trace in memory, so it cannot be found again.
+TEST_F(Reverse, GoesBackThroughCodeThatWasWrittenAgain) {
+  record("rewritten_code", {}, "cache", "", "all");
+  EXPECT_EQ(gdb->value("sum"), "21");
+  gdb->run("watch sum");
+  const std::vector<int> values{15, 10, 6, 3, 1, 0};
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    EXPECT_THAT(gdb->run("reverse-continue"),
+                ContainsRegex(fmt::format("New value = {}\n", values[i])));
+    EXPECT_EQ(gdb->value("(int)addend"), std::to_string(values.size() - i));
+  }
+  // The first function of the page, which has another length than the last one.
+  gdb->run("delete");
+  EXPECT_THAT(gdb->run("reverse-stepi"), HasSubstr("in ?? ()"));
+  EXPECT_THAT(gdb->run("x/i $pc"), HasSubstr("ret"));
+  gdb->run("reverse-stepi");
+  EXPECT_THAT(gdb->run("x/i $pc"), HasSubstr("lea"));
+  EXPECT_THAT(gdb->run("reverse-stepi"), HasSubstr("main"));
+}
+
 TEST_F(Reverse, WatchesNoReads) {
   gdb->run("awatch total");
   EXPECT_THAT(gdb->run("reverse-continue"), HasSubstr("Could not insert hardware"));
