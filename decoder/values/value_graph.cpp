@@ -2,6 +2,8 @@
 #include "decoder/values/value_graph.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <cstring>
 
 #include "decoder/values/frame_pairs.hpp"
 
@@ -68,6 +70,8 @@ ValueGraph::ValueGraph(const Window& window, std::size_t begin, ModelCache& mode
       // The instruction at the end has not run.
       old_bytes_.clear();
       meet_end(models, window, end);
+    } else {
+      add_fetch(window.steps[step_], end);
     }
     first_definition_.push_back(static_cast<std::uint32_t>(definitions_.size()));
     first_access_.push_back(static_cast<std::uint32_t>(accesses.size()));
@@ -327,6 +331,22 @@ void ValueGraph::add_handler_return() {
     if (slot == cpu::kFsBaseSlot || slot == cpu::kGsBaseSlot) continue;
     define(slot, is_restored ? words[static_cast<std::size_t>(word - cpu::kFrameWords.begin())]
                              : fresh());
+  }
+}
+
+/// The bytes that were executed were in memory. Other threads may have changed the protection of
+/// memory that is constant at the end.
+void ValueGraph::add_fetch(const Step& step, EndState& end) {
+  if (step.code == nullptr || end.page(step.pc) != PageKind::kPrivate) return;
+  const std::span<const std::uint8_t> bytes = step.code->view();
+  for (std::size_t at = 0; at < bytes.size();) {
+    const std::size_t size = std::bit_floor(std::min<std::size_t>(bytes.size() - at, 8));
+    std::uint64_t value = 0;
+    std::memcpy(&value, &bytes[at], size);
+    accesses.push_back({cpu::AccessKind::kLoad, static_cast<std::uint8_t>(size),
+                        static_cast<std::uint32_t>(step_), constant(step.pc.value()),
+                        constant(value), static_cast<std::int64_t>(at)});
+    at += size;
   }
 }
 

@@ -115,6 +115,8 @@ class ValueGraph {
   void add_old_bytes(const Fact& fact, const arch::OldBytes& old);
   void place_old_bytes(const cpu::InsnModel& model, TraceeAddr next);
   void find_old_bytes(Access& store) const;
+  /// Adds a load of the instruction's bytes.
+  void add_fetch(const Step& step, EndState& end);
   void add_step(const Step& step, const cpu::InsnModel& model);
   void add_system_call();
   void add_handler_return();

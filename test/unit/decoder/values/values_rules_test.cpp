@@ -368,12 +368,35 @@ ExecutedInsn executed(const Bytes& bytes) {
 
 TEST(ValuesRules, CodeThatTheTraceTellsIsTrusted) {
   Program p;
-  p.code_kind = PageKind::kPrivate;
+  p.code_kind = PageKind::kUnknown;
   p.run({0x90, 0x90, 0x90, 0x90});
   const ExecutedInsn add = executed(add_rbx_1);
   p.window.steps[0].code = &add;
   p.regs[cpu::kRbx] = cpu::known(8);
   EXPECT_EQ(p.solve().reg(0, cpu::kRbx), cpu::known(7));
+}
+
+TEST(ValuesRules, TheBytesThatWereExecutedWereInMemory) {
+  constexpr std::uint64_t kCodeBytes = 0x01c38348;  // add_rbx_1
+  constexpr std::uint64_t kHalf = 0xffffffff;
+  const ExecutedInsn add = executed(add_rbx_1);
+  for (const PageKind kind : {PageKind::kPrivate, PageKind::kUnknown}) {
+    Program p;
+    p.code_kind = kind;
+    p.run(add_rbx_1);
+    p.run(store_to_rdx);
+    const ExecutedInsn store = executed(store_to_rdx);
+    p.window.steps[0].code = &add;
+    p.window.steps[1].code = &store;
+    // The store overwrites the code.
+    p.regs[cpu::kRdx] = cpu::known(kCode);
+    p.regs[cpu::kRsi] = cpu::known(0);
+    const SolvedWindow solved = p.solve();
+    EXPECT_EQ(solved.memory(1, TraceeAddr{kCode}).value & kHalf,
+              kind == PageKind::kPrivate ? kCodeBytes : 0U);
+    EXPECT_EQ(solved.memory(1, TraceeAddr{kCode}).mask & kHalf,
+              kind == PageKind::kPrivate ? kHalf : 0U);
+  }
 }
 
 /// The instruction that is there now does not tell what was interrupted half done.
@@ -382,7 +405,7 @@ TEST(ValuesRules, ASignalInCodeThatCouldBeWrittenHidesWhatWasBefore) {
   const ExecutedInsn movs = executed({0xf3, 0xa4});  // rep movsb
   for (const ExecutedInsn* interrupted : {static_cast<const ExecutedInsn*>(nullptr), &add, &movs}) {
     Program p;
-    p.code_kind = PageKind::kPrivate;
+    p.code_kind = PageKind::kUnknown;
     p.run(add_rbx_1);
     p.run(add_rbx_1);
     for (Step& step : p.window.steps) step.code = &add;
