@@ -225,7 +225,7 @@ class Program:
         x, y = self.r.randint(0, 15), self.r.randint(0, 15)
         d = self.pick("paddb paddw paddd paddq psubb psubw psubd psubq pand por pxor pandn pcmpeqb "
                       "pcmpeqw pcmpeqd pcmpgtb pcmpgtd pminub pmaxub punpcklbw punpckhbw "
-                      "punpcklwd punpckldq punpckhdq punpcklqdq punpckhqdq pmuludq xorps andps "
+                      "punpcklwd punpckldq punpckhdq punpcklqdq punpckhqdq pmuludq pmulld pmullw xorps andps "
                       "orps andnps unpcklps unpcklpd unpckhpd movhlps movlhps pshufb movss movsd "
                       "pavgb paddusb packuswb pmaddwd movaps movdqa pabsb")
         kind = self.r.random()
@@ -262,7 +262,7 @@ class Program:
             return
         x, y, z = (self.r.randint(0, 15) for _ in range(3))
         three = self.pick("vpaddb vpaddd vpaddq vpsubq vpand vpor vpxor vpandn vpcmpeqb vpcmpgtw "
-                          "vpminub vpunpcklbw vpunpckhdq vpunpcklqdq vpshufb vxorps vpmuludq "
+                          "vpminub vpunpcklbw vpunpckhdq vpunpcklqdq vpshufb vxorps vpmuludq vpmulld "
                           "vunpcklps vpavgb vpacksswb")
         kind = self.r.random()
         if kind < 0.4:

@@ -20,12 +20,13 @@ namespace backtrail::arch::x86::values {
 
 /// The kind of a MicroOp. `d`, `a`, `b`, `c` are its refs 0, 1, 2, 3; `w` its width in bits.
 enum class Op : std::uint8_t {
-  kEqual,      ///< d[p, p+w) = a[q, q+w)
-  kEqualMask,  ///< d = a on the bits of the constant b.
-  kFill,       ///< d[p, w) are all equal to a[q].
-  kAdd,        ///< d = a + b (+ c[p] if there is a c), modulo 2^w.
-  kAddFields,  ///< As kAdd, in each field of p bits on its own.
-  kMultiply,   ///< d = a * b, modulo 2^w.
+  kEqual,           ///< d[p, p+w) = a[q, q+w)
+  kEqualMask,       ///< d = a on the bits of the constant b.
+  kFill,            ///< d[p, w) are all equal to a[q].
+  kAdd,             ///< d = a + b (+ c[p] if there is a c), modulo 2^w.
+  kAddFields,       ///< As kAdd, in each field of p bits on its own.
+  kMultiply,        ///< d = a * b, modulo 2^w.
+  kMultiplyFields,  ///< As kMultiply, in each field of p bits on its own.
   kNot,
   kXor,
   kAnd,

@@ -229,6 +229,22 @@ bool shift_bytes(VectorModel& v, bool left) {
   return true;
 }
 
+/// PMULLx: the low halves of the products.
+bool multiply_fields(VectorModel& v, unsigned bits) {
+  const auto from = sources(v);
+  const Operand& to = v.operands()[0];
+  if (!from) return false;
+  const Lanes x = v.read(from->first, to.size);
+  const Lanes y = v.read(from->second, to.size);
+  Lanes result;
+  for (unsigned i = 0; i < std::min<unsigned>(to.size / kLaneBits, kLanes); ++i) {
+    result[i] = v.builder().temp();
+    v.builder().op(Op::kMultiplyFields, kLaneBits, {result[i], x[i], y[i]}, bits);
+  }
+  v.write(to, result, to.size);
+  return true;
+}
+
 enum class Shift : std::uint8_t { kLeft, kRight, kRightArithmetic };
 
 /// PSLLx, PSRLx and PSRAx by an immediate.
@@ -297,7 +313,7 @@ bool logic(VectorModel& v, ZydisMnemonic mnemonic) {
   }
 }
 
-bool addition(VectorModel& v, ZydisMnemonic mnemonic) {
+bool arithmetic(VectorModel& v, ZydisMnemonic mnemonic) {
   switch (mnemonic) {
     case ZYDIS_MNEMONIC_PADDB:
     case ZYDIS_MNEMONIC_VPADDB:
@@ -323,6 +339,12 @@ bool addition(VectorModel& v, ZydisMnemonic mnemonic) {
     case ZYDIS_MNEMONIC_PSUBQ:
     case ZYDIS_MNEMONIC_VPSUBQ:
       return add_fields(v, 64, Sign::kMinus);
+    case ZYDIS_MNEMONIC_PMULLW:
+    case ZYDIS_MNEMONIC_VPMULLW:
+      return multiply_fields(v, 16);
+    case ZYDIS_MNEMONIC_PMULLD:
+    case ZYDIS_MNEMONIC_VPMULLD:
+      return multiply_fields(v, 32);
     default:
       return false;
   }
@@ -473,7 +495,7 @@ bool model_vector_arithmetic(ModelBuilder& b) {
   }
   if (!ModelBuilder::vector_index(operands[0].reg.value) || operands[0].size > 256) return false;
   if (const auto function = lane_function(mnemonic)) return evaluated_lanes(v, *function);
-  return logic(v, mnemonic) || addition(v, mnemonic) || permutation(v, mnemonic) ||
+  return logic(v, mnemonic) || arithmetic(v, mnemonic) || permutation(v, mnemonic) ||
          fixed_shift(v, mnemonic);
 }
 

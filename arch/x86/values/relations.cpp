@@ -106,24 +106,6 @@ bool add(Known& d, Known& a, Known& b, Known* carry_in, unsigned carry_bit, unsi
   return add_slowly(d, a, b, carry, width);
 }
 
-/// d = a + b in each field of `bits` bits.
-bool add_fields(Known& d, Known& a, Known& b, unsigned bits) {
-  constexpr unsigned kLaneBits = 64;
-  const std::uint64_t field = low_bits(bits);
-  for (unsigned at = 0; at < kLaneBits; at += bits) {
-    std::array<Known, 3> part;
-    const std::array<Known*, 3> whole{&d, &a, &b};
-    for (std::size_t i = 0; i < part.size(); ++i) {
-      part[i] = {whole[i]->value >> at & field, whole[i]->mask >> at & field};
-    }
-    if (!add(part[0], part[1], part[2], nullptr, 0, bits)) return false;
-    for (std::size_t i = 0; i < part.size(); ++i) {
-      if (!whole[i]->learn(part[i].value << at, part[i].mask << at)) return false;
-    }
-  }
-  return true;
-}
-
 std::uint64_t inverse(std::uint64_t odd) {
   std::uint64_t x = odd;
   for (unsigned round = 0; round < 6; ++round) x *= 2 - odd * x;
@@ -143,6 +125,37 @@ bool multiply(Known& d, Known& a, Known& b, unsigned width) {
     if (!other->learn(d.value * inverse(factor->value) & bits, bits)) return false;
   }
   return true;
+}
+
+/// Applies a relation of d, a and b to each of their fields of `bits` bits.
+template <typename Relate>
+bool in_fields(Known& d, Known& a, Known& b, unsigned bits, Relate relate) {
+  constexpr unsigned kLaneBits = 64;
+  const std::uint64_t field = low_bits(bits);
+  for (unsigned at = 0; at < kLaneBits; at += bits) {
+    std::array<Known, 3> part;
+    const std::array<Known*, 3> whole{&d, &a, &b};
+    for (std::size_t i = 0; i < part.size(); ++i) {
+      part[i] = {whole[i]->value >> at & field, whole[i]->mask >> at & field};
+    }
+    if (!relate(part[0], part[1], part[2])) return false;
+    for (std::size_t i = 0; i < part.size(); ++i) {
+      if (!whole[i]->learn(part[i].value << at, part[i].mask << at)) return false;
+    }
+  }
+  return true;
+}
+
+bool add_fields(Known& d, Known& a, Known& b, unsigned bits) {
+  return in_fields(d, a, b, bits, [bits](Known& sum, Known& one, Known& other) {
+    return add(sum, one, other, nullptr, 0, bits);
+  });
+}
+
+bool multiply_fields(Known& d, Known& a, Known& b, unsigned bits) {
+  return in_fields(d, a, b, bits, [bits](Known& product, Known& one, Known& other) {
+    return multiply(product, one, other, bits);
+  });
 }
 
 bool exclusive_or(Known& d, Known& a, Known& b, std::uint64_t all) {
@@ -351,6 +364,8 @@ bool deduce(const Relation& relation, std::span<Known> v) {
       return add_fields(v[0], v[1], v[2], relation.p);
     case Op::kMultiply:
       return multiply(v[0], v[1], v[2], width);
+    case Op::kMultiplyFields:
+      return multiply_fields(v[0], v[1], v[2], relation.p);
     case Op::kNot:
       return v[0].learn(~v[1].value, v[1].mask & all) && v[1].learn(~v[0].value, v[0].mask & all);
     case Op::kXor:

@@ -42,6 +42,15 @@ TEST(ValuesRules, VectorsOfIntegersFlowBackThroughAdditions) {
   EXPECT_EQ(lane_before({psubw}, 0x1'0002, 0xffff), cpu::known(0x1'0001));
 }
 
+TEST(ValuesRules, AVectorTimesOddNumbersTellsTheVector) {
+  const Bytes pmullw{0x66, 0x0f, 0xd5, 0xc1}, pmulld{0x66, 0x0f, 0x38, 0x40, 0xc1};
+  EXPECT_EQ(lane_before({pmullw}, 0x0003'0005'0007'ffff, 0x000c'0019'0031'0002),
+            cpu::known(0x0004'0005'0007'fffe));
+  EXPECT_EQ(lane_before({pmulld}, 0x5'00000003, 0x19'fffffffd), cpu::known(0x5'ffffffff));
+  // Of an even one the high bits are lost.
+  EXPECT_EQ(lane_before({pmulld}, 0x5'00000002, 0x19'00000006).mask, 0xffffffff'00000000);
+}
+
 TEST(ValuesRules, AVectorTimesThreeTellsTheVector) {
   Program p;
   p.run({0x66, 0x0f, 0x6f, 0xc8});        // movdqa %xmm0, %xmm1
