@@ -112,13 +112,18 @@ std::vector<ValueFact> TraceArchive::facts(std::uint32_t tid) const {
   std::vector<ValueFact> out;
   const Thread* thread = find(tid);
   if (thread == nullptr) return out;
+  const auto forget_code = [&out] {
+    std::erase_if(out, [](const ValueFact& fact) { return arch::is_of_code(fact.kind); });
+  };
   for (const TraceBlock& block : thread->facts) {
     if (const auto decoded = decode_facts(block, out); !decoded) {
       log::decoder().debug("tid={} op=load_values {}", tid, decoded.error().message());
       // Facts of code from before hold no longer.
-      std::erase_if(out, [](const ValueFact& fact) { return arch::is_of_code(fact.kind); });
+      forget_code();
     }
   }
+  // A block that ended some of them may be missing.
+  if (unreadable_bytes_ != 0) forget_code();
   return out;
 }
 

@@ -48,6 +48,7 @@ CodeHistory::CodeHistory(arch::Isa isa, std::span<const ValueFact> facts) : isa_
     const std::uint64_t mask = mask_of_bytes(bytes) << shift;
     granules_[granule].push_back({fact.record, fact.value << shift & mask, mask});
     known[granule] |= mask;
+    pages_.insert(page_of(fact.pc));
   }
 }
 

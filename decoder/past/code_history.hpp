@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "arch/base/address.hpp"
@@ -22,12 +23,16 @@ class CodeHistory {
   /// @param facts  Sorted by record and numbered as the thread's records; others are ignored.
   CodeHistory(arch::Isa isa, std::span<const ValueFact> facts);
 
-  [[nodiscard]] bool empty() const { return granules_.empty(); }
+  /// Returns true if the bytes of code near `pc` are told at any place. What ran at `pc` where
+  /// they are not told may have been anything then.
+  [[nodiscard]] bool tells_near(TraceeAddr pc) const { return pages_.contains(page_of(pc)); }
   /// Returns the instruction at `pc` in the block of straight-line code that begins with a record;
   /// null if its bytes are not told. Valid as long as this object.
   const ExecutedInsn* at(std::uint64_t record, TraceeAddr pc);
 
  private:
+  static std::uint64_t page_of(TraceeAddr at) { return at.value() / 4096; }
+
   /// Contains what a fact tells of the bytes of a granule that are set in `mask`.
   struct Piece {
     std::uint64_t record = 0;
@@ -42,6 +47,7 @@ class CodeHistory {
   arch::Isa isa_;
   /// By address, a multiple of eight: what was told of it, oldest first.
   std::unordered_map<std::uint64_t, std::vector<Piece>> granules_;
+  std::unordered_set<std::uint64_t> pages_;  ///< Numbers of the pages of all granules.
   std::unordered_map<TraceeAddr, std::vector<std::unique_ptr<ExecutedInsn>>> insns_;
 };
 

@@ -89,13 +89,18 @@ void StepIndex::add_block(std::uint64_t block, std::size_t begin, std::size_t en
     add_interrupted_facts(block - 1, begins.from, out);
   }
   if (here.after_gap) event(first, EventKind::kGap, TraceeAddr{});
+  // After an instruction that is not told, the next one may not begin where it seems to.
+  bool is_told = true;
   for (std::size_t i = 0; i < here.pcs.size(); ++i) {
     const std::size_t step = first + i;
     const bool last = i + 1 == here.pcs.size();
+    // The record names the place of the last one.
+    is_told = is_told || (last && !here.complete);
+    const ExecutedInsn* code = is_told ? timeline_.executed(block, here.pcs[i]) : nullptr;
+    is_told = code != nullptr;
     if (last && !here.complete) event(step, EventKind::kGap, TraceeAddr{});
     if (step < begin || step >= end) continue;
-    out.steps.push_back({here.pcs[i], last ? TraceeAddr{} : here.pcs[i + 1],
-                         timeline_.executed(block, here.pcs[i])});
+    out.steps.push_back({here.pcs[i], last ? TraceeAddr{} : here.pcs[i + 1], code});
   }
   // The missing instructions are just before the thread's own place, or nothing of the block is
   // known.

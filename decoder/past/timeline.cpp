@@ -56,8 +56,9 @@ Timeline::Block Timeline::walk(std::uint64_t number) {
     return out;
   }
   const auto facts_at = [&](TraceeAddr pc) -> const arch::InsnFacts& {
-    const ExecutedInsn* insn = executed(number, pc);
-    return insn != nullptr ? insn->facts : insns_.at(pc);
+    static constexpr arch::InsnFacts kUnknown{};
+    if (const ExecutedInsn* insn = executed(number, pc)) return insn->facts;
+    return code_ != nullptr && code_->tells_near(pc) ? kUnknown : insns_.at(pc);
   };
   const Walk walk =
       walk_insns(facts_at, begins.to, ends.from,

@@ -45,7 +45,7 @@ class Timeline {
   /// to another program's code.
   /// @param pc    The thread's pc now.
   /// @param code  Instructions whose bytes are known; all others are taken to be those in memory
-  ///              now. May be null.
+  ///              now, except near known ones. May be null.
   Timeline(InsnCache& insns, RecordSequence& records, TraceeAddr pc, CodeHistory* code = nullptr);
 
   [[nodiscard]] const PastPosition& newest() const { return newest_; }

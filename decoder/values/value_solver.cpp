@@ -151,7 +151,7 @@ void ValueSolver::wake_before(std::uint32_t access) {
   // Beyond this many accesses little is found for the effort.
   constexpr std::uint32_t kReach = 4000;
   std::uint32_t first = access > kReach ? access - kReach : 0;
-  // Nothing crosses a store to an unknown address unless its value is known.
+  // No value crosses a store to an unknown address unless the stored one is known.
   const IndexSet& full = memory_.barriers().full();
   for (std::uint32_t i = full.previous(access); i != IndexSet::kNone && i > first;
        i = full.previous(i)) {

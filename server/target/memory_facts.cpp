@@ -61,13 +61,15 @@ MemoryFacts memory_facts(tracee::Process& process, tracee::Thread& thread) {
                     : writers.foreign_writes_possible() ? Foreign::kPossible
                                                         : Foreign::kNone;
   }
+  const auto& space = process.cache_space;
+  if (space && space->replaced_code().of_files) facts.foreign = Foreign::kAnywhere;
+  facts.changes_made_code = space && space->replaced_code().made_here;
   if (facts.threads != 1) return facts;
   if (const auto area = tracee::request::rseq_area(thread.tid())) {
     facts.rseq = {area->address, area->address + area->bytes};
   }
   const auto maps = tracee::ProcFs{}.maps(process.pid());
   if (!maps) return facts;
-  const auto& space = process.cache_space;
   facts.shares = std::ranges::any_of(*maps, [&](const tracee::MapEntry& map) {
     const bool is_own = space && space->memory().has_mapped(TraceeAddr{map.start});
     return map.shared && map.write && !is_own;
@@ -98,6 +100,7 @@ MemoryFacts memory_facts(const decoder::CoreFile& core) {
   if (const auto heap = numbers_of(fact("heap"))) {
     facts.heap = {TraceeAddr{heap->first}, TraceeAddr{heap->second}};
   }
+  if (const auto* code = fact("made-code")) facts.changes_made_code = *code != "constant";
   return facts;
 }
 
@@ -112,6 +115,7 @@ void add_memory_facts(const MemoryFacts& facts, std::map<std::string, std::strin
     const auto& [begin, end] = *facts.rseq;
     about["rseq"] = fmt::format("{:#x} {}", begin.value(), end - begin);
   }
+  if (facts.changes_made_code) about["made-code"] = "changed";
   if (facts.shares) about["shared-memory"] = *facts.shares ? "writable" : "none";
   if (facts.heap) {
     about["heap"] =

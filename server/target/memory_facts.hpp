@@ -23,7 +23,8 @@ struct MemoryFacts {
   enum class Foreign : std::uint8_t {
     kNone,
     kPossible,
-    kAnywhere,  ///< Even read-only memory may have been written (/proc/PID/mem).
+    kAnywhere,  ///< Even read-only memory may have been written (/proc/PID/mem), or code of files
+                ///< was another.
   };
   using Range = std::pair<TraceeAddr, TraceeAddr>;
 
@@ -32,6 +33,9 @@ struct MemoryFacts {
   std::optional<bool> shares;  ///< Writable memory is shared with others.
   std::optional<Range> rseq;   ///< The rseq area of the only thread; may be empty.
   std::optional<Range> heap;   ///< The heap made by brk.
+  /// Code in no file was mapped or protected otherwise before, while several threads could execute
+  /// it.
+  bool changes_made_code = false;
 
   /// Returns true if nobody but the program's only thread can have written its memory. Facts of
   /// versions that did not know all kinds of other writers yet lack `shares`.

@@ -35,10 +35,10 @@ bool PastPages::is_shared_file(TraceeAddr address) const {
 }
 
 /// Returns true for code that the program may have made itself. It cannot change while it is
-/// write-protected; the solver sees changes of permissions.
+/// write-protected; the solver sees changes of permissions that the thread itself made.
 bool PastPages::is_private_code(const CoreSegment& segment, TraceeAddr address) const {
   std::array<std::uint8_t, 1> byte{};
-  return (segment.flags & PF_X) != 0 && !is_shared_file(address) &&
+  return (segment.flags & PF_X) != 0 && !facts_.changes_made_code && !is_shared_file(address) &&
          memory_.read(address, byte) == byte.size();
 }
 

@@ -70,5 +70,30 @@ INSTANTIATE_TEST_SUITE_P(Programs, RecordedCode,
                                          Case{"jumps_into_written", {}, 200}),
                          name_of);
 
+/// The page is write-protected when it has run often; then superblocks lead into it from the
+/// program's file.
+TEST(RecordedCodeOf, AHotPageIsTold) {
+  const Outcome recorded = run_recorded({.program = "hot_page", .from = "main"});
+  ASSERT_TRUE(recorded.exited_with(0));
+  constexpr TraceeAddr kPage{0x20000000};
+  constexpr std::size_t kCalls = 400'000;
+  decoder::CodeHistory history{arch::Isa::kAmd64, recorded.threads[0]->facts};
+  std::size_t calls = 0;
+  std::size_t told = 0;
+  std::size_t wrong = 0;
+  const auto& records = recorded.records();
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    if (records[i].to != kPage) continue;
+    const std::size_t version = 1 + calls++ / kCalls;
+    const decoder::ExecutedInsn* insn = history.at(i, kPage);
+    if (insn == nullptr) continue;
+    ++told;
+    if (insn->bytes[1] != version) ++wrong;
+  }
+  EXPECT_EQ(calls, 3 * kCalls);
+  EXPECT_EQ(wrong, 0U);
+  EXPECT_GT(told * 100, calls * 99);
+}
+
 }  // namespace
 }  // namespace backtrail::tracee

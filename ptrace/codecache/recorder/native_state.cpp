@@ -58,8 +58,10 @@ std::optional<UnfinishedBlock> take_back_refused_branch(Process& process, const 
 }  // namespace
 
 bool can_run_translated(const arch::cpu::UserRegs& regs) {
+  // Translated code makes unaligned accesses of its own.
+  constexpr std::uint64_t kFlags = arch::cpu::kTrapFlag | arch::cpu::kAlignmentFlag;
   return regs[UserReg::kCs] == arch::cpu::kCodeSegment64 && regs[UserReg::kGsBase] == 0 &&
-         regs[UserReg::kGs] == 0 && (regs[UserReg::kEflags] & arch::cpu::kTrapFlag) == 0;
+         regs[UserReg::kGs] == 0 && (regs[UserReg::kEflags] & kFlags) == 0;
 }
 
 arch::cpu::UserRegs translated_state(const arch::cpu::UserRegs& native, ThreadMemory& memory,

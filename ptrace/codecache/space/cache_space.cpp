@@ -257,11 +257,33 @@ void CacheSpace::leave_section(const RestartableSection& section) {
 
 void CacheSpace::change_mappings(const MappingChange& change) {
   if (change.begin < change.end && executable_.overlaps(change.begin, change.end)) {
+    if (has_company()) note_replaced(change.begin, change.end);
     pages_.forget();
     (void)drop_modules(change.begin, change.end);
     mappings_current_ = false;
   }
   if (change.new_code) mappings_current_ = false;
+}
+
+CacheSpace::ReplacedCode CacheSpace::replaced_code() const {
+  ReplacedCode replaced = replaced_code_;
+  replaced.of_files |= !mappings_current_ && !left_by_files_.empty();
+  return replaced;
+}
+
+bool CacheSpace::has_company() const {
+  return process_.threads_ever() != 1 || process_.code_writers->foreign_writes_possible();
+}
+
+void CacheSpace::note_replaced(TraceeAddr begin, TraceeAddr end) {
+  for (const ExecutableMap::Range& range : executable_.ranges()) {
+    if (range.end <= begin || end <= range.begin) continue;
+    if (range.inode == 0) {
+      replaced_code_.made_here = true;
+    } else {
+      left_by_files_.emplace_back(std::max(range.begin, begin), std::min(range.end, end));
+    }
+  }
 }
 
 void CacheSpace::learn_from_log(std::span<const std::uint32_t> log) {
@@ -359,8 +381,9 @@ Result<ExecutableMap> CacheSpace::read_mappings(std::optional<std::vector<OpenFi
   const auto may_change = [&](const MapEntry& map) {
     if (all_change || map.inode == 0) return all_change;
     const auto& known = executable_.ranges();
+    // A range that may change is not known: who writes the file of a shared one was not asked.
     const bool is_known = std::any_of(known.begin(), known.end(), [&](const auto& range) {
-      return range.inode == map.inode && range.path == map.path;
+      return range.inode == map.inode && range.path == map.path && !range.may_change;
     });
     return writers.may_change(map, !is_known, looked);
   };
@@ -378,6 +401,9 @@ Result<void> CacheSpace::refresh(std::optional<std::vector<OpenFile>> open_files
   kept_.lose_all_but(now.ranges());
   for (const auto& [begin, end] : executable_.lost_in(now)) code_.drop(begin, end);
   executable_ = std::move(now);
+  replaced_code_.of_files |= std::ranges::any_of(left_by_files_, [this](const auto& left) {
+    return executable_.overlaps(left.first, left.second);
+  });
   write_policy(executable_, memory_->policy());
   kept_.use_modules(executable_.ranges());
   mappings_current_ = true;

@@ -72,6 +72,13 @@ class CacheSpace {
   void code_written(TraceeAddr begin, TraceeAddr end);
   /// Call before and after executable memory changes in this way.
   void change_mappings(const MappingChange& change);
+  /// Executable memory whose mappings changed while several threads or processes could execute it:
+  /// what one of them executed before may have been other code than there is now.
+  struct ReplacedCode {
+    bool of_files = false;   ///< Code in files, where there is code now, too.
+    bool made_here = false;  ///< Code in no file.
+  };
+  [[nodiscard]] ReplacedCode replaced_code() const;
   /// Call when executable memory may have changed in any way.
   void mappings_changed() { mappings_current_ = false; }
   /// Reads the mappings again if they may have changed, and drops translations that are no longer
@@ -137,6 +144,9 @@ class CacheSpace {
   [[nodiscard]] PageProtection::Hooks protection_hooks();
   /// Call when the inline calls have changed.
   void renew_calls();
+  /// Returns true if the process's first thread is not the only one that executes its memory.
+  [[nodiscard]] bool has_company() const;
+  void note_replaced(TraceeAddr begin, TraceeAddr end);
   /// Drops translations of [begin, end), whose code has changed or may change, and makes threads
   /// leave them.
   void drop(TraceeAddr begin, TraceeAddr end);
@@ -167,6 +177,9 @@ class CacheSpace {
   SegvAction segv_action_;
   CodePages pages_;
   ExecutableMap executable_;
+  /// Ranges of files in which code was changed or unmapped; see ReplacedCode::of_files.
+  std::vector<std::pair<TraceeAddr, TraceeAddr>> left_by_files_;
+  ReplacedCode replaced_code_;
   PageProtection protection_;
   CodeCache code_;
   KeptTranslations kept_;

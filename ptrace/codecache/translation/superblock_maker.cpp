@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ptrace/codecache/translation/superblock_maker.hpp"
 
+#include <algorithm>
 #include <array>
 #include <span>
 #include <utility>
@@ -68,6 +69,7 @@ std::variant<translate::Superblock, translate::UntranslatableReason> SuperblockM
   checked_ = facts_.may_change(start);
   plain_now_ = makes_plain(start);
   if (checked_) facts_.look_again(start);
+  keeps_code_ |= checked_ || facts_.made_here(start);
   auto translated = translate::translate(source_, start,
                                          {.address = memory_.code() + *offset,
                                           .table = memory_.table(),
@@ -78,18 +80,25 @@ std::variant<translate::Superblock, translate::UntranslatableReason> SuperblockM
                                           .inline_system_calls = &inline_calls_,
                                           .checked = checked_,
                                           .saves_memory = plain_now_ || used_ >= kSavedFrom,
-                                          .keeps_code = checked_ || facts_.made_here(start),
+                                          .keeps_code = keeps_code_,
                                           .records_values = records_values(),
                                           .records_old_bytes = values_ == ValueDepth::kAll,
                                           .reused = &reused_,
                                           .max_instructions = longest_block()});
-  if (const auto* made = std::get_if<translate::Superblock>(&translated)) {
+  if (auto* made = std::get_if<translate::Superblock>(&translated)) {
+    if (keeps_code_ && !checked_ && is_of_files(made->ranges)) made->native.clear();
     std::copy(made->code.begin(), made->code.end(),
               memory_.host_code().begin() + static_cast<std::ptrdiff_t>(*offset));
     used_ = *offset + made->code.size();
     instructions_ += made->instructions;
   }
   return translated;
+}
+
+/// A path may lead from a file to code that was made here.
+bool SuperblockMaker::is_of_files(const std::vector<translate::Branch>& ranges) const {
+  return std::ranges::none_of(
+      ranges, [this](const translate::Branch& range) { return facts_.made_here(range.first); });
 }
 
 bool SuperblockMaker::is_conditional(TraceeAddr branch) {

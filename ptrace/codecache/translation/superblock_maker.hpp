@@ -100,6 +100,8 @@ class SuperblockMaker {
   /// (CodeMemory::settle_code). Returns nullopt if there is no memory left.
   std::optional<std::uint64_t> reserve(bool has_entry);
 
+  /// Returns true if all of this code is in files.
+  [[nodiscard]] bool is_of_files(const std::vector<arch::cpu::translate::Branch>& ranges) const;
   /// Returns the most instructions that a superblock may have.
   [[nodiscard]] std::uint32_t longest_block() const;
 
@@ -115,7 +117,8 @@ class SuperblockMaker {
   bool all_plain_ = false;
   bool plain_now_ = false;  ///< The superblock that is being made, or was made last, is plain.
   ValueDepth values_ = ValueDepth::kFree;
-  bool checked_ = false;  ///< The superblock that is being made is a checked one.
+  bool checked_ = false;     ///< The superblock that is being made is a checked one.
+  bool keeps_code_ = false;  ///< There is code that may change, or that is in no file.
   std::uint64_t limit_ = kTranslationBytes;
   std::uint64_t begin_ = 0;  ///< Where the code made here begins.
   std::uint64_t used_ = 0;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "decoder/past/timeline.hpp"
 
+#include <cstring>
+
 #include <gtest/gtest.h>
 
 #include "decoder/past/step_index.hpp"
@@ -216,10 +218,16 @@ TEST_F(TimelineOf, ValuesAtASignalBelongToTheInterruptedPlace) {
 
 /// The two no-ops at 1000 were one instruction before the code was written again: mov $5, %al.
 TEST_F(TimelineOf, BlocksHaveTheInstructionsThatTheTraceTells) {
+  constexpr auto kEightBytes = static_cast<arch::ValueKind>(arch::kCodeKind + 8);
   constexpr auto kTwoBytes = static_cast<arch::ValueKind>(arch::kCodeKind + 2);
-  const std::vector<ValueFact> facts{
-      {.record = 0, .pc = 0x1000_ta, .value = 0x05b0, .kind = kTwoBytes},
-      {.record = 2, .pc = 0x1000_ta, .value = 2, .kind = arch::kCodeKind}};
+  std::vector<ValueFact> facts;
+  for (std::size_t at = 0; at < code().size(); at += 8) {
+    std::uint64_t value = 0;
+    std::memcpy(&value, &code_.bytes()[at], sizeof value);
+    facts.push_back({.record = 0, .pc = 0x1000_ta + at, .value = value, .kind = kEightBytes});
+  }
+  facts.push_back({.record = 0, .pc = 0x1000_ta, .value = 0x05b0, .kind = kTwoBytes});
+  facts.push_back({.record = 2, .pc = 0x1000_ta, .value = 0x9090, .kind = kTwoBytes});
   CodeHistory told{arch::Isa::kAmd64, facts};
   records_.emplace(std::vector<Record>{gap(GapReason::kStart, 0_ta, 0x1000_ta),
                                        async_transfer(0x1002_ta, 0x1010_ta),
@@ -231,12 +239,32 @@ TEST_F(TimelineOf, BlocksHaveTheInstructionsThatTheTraceTells) {
   const values::Window all = index.window(0, index.steps());
   EXPECT_TRUE(all.facts.empty());
   ASSERT_EQ(all.steps.size(), 7U);
-  ASSERT_NE(all.steps[0].code, nullptr);
+  for (const values::Step& step : all.steps) ASSERT_NE(step.code, nullptr);
   EXPECT_EQ(all.steps[0].code->facts.length, 2U);
-  for (std::size_t i = 1; i < all.steps.size(); ++i) EXPECT_EQ(all.steps[i].code, nullptr);
-  // The trace does not tell the interrupted instruction.
+  EXPECT_EQ(all.steps[3].code->facts.length, 1U);
   ASSERT_EQ(all.events.size(), 1U);
-  EXPECT_EQ(all.events[0].code, nullptr);
+  ASSERT_NE(all.events[0].code, nullptr);
+  EXPECT_EQ(all.events[0].code->facts.kind, arch::InsnKind::kJump);
+}
+
+/// The bytes at 1001 are not told: the instruction there may have had another length.
+TEST_F(TimelineOf, NearCodeThatIsToldOtherCodeIsAGap) {
+  constexpr auto kOneByte = static_cast<arch::ValueKind>(arch::kCodeKind + 1);
+  const std::vector<ValueFact> facts{
+      {.record = 0, .pc = 0x1000_ta, .value = 0x90, .kind = kOneByte},
+      {.record = 0, .pc = 0x1002_ta, .value = 0x0ceb, .kind = kOneByte + 1}};
+  CodeHistory told{arch::Isa::kAmd64, facts};
+  records_.emplace(
+      std::vector<Record>{gap(GapReason::kStart, 0_ta, 0x1000_ta), branch(0x1002_ta, 0x1010_ta)});
+  Timeline timeline{insns_, *records_, 0x1010_ta, &told};
+  EXPECT_EQ(backwards(timeline), (std::vector<std::uint64_t>{0, 0x1002, 0x1000}));
+  StepIndex index{timeline, *records_, 100, std::nullopt, facts};
+  const values::Window all = index.window(0, index.steps());
+  ASSERT_EQ(all.steps.size(), 2U);
+  EXPECT_NE(all.steps[0].code, nullptr);
+  EXPECT_NE(all.steps[1].code, nullptr);
+  ASSERT_EQ(all.events.size(), 1U);
+  EXPECT_EQ(all.events[0].kind, values::EventKind::kGap);
 }
 
 }  // namespace

@@ -47,7 +47,7 @@ TEST(ValuesRules, AVectorTimesOddNumbersTellsTheVector) {
   EXPECT_EQ(lane_before({pmullw}, 0x0003'0005'0007'ffff, 0x000c'0019'0031'0002),
             cpu::known(0x0004'0005'0007'fffe));
   EXPECT_EQ(lane_before({pmulld}, 0x5'00000003, 0x19'fffffffd), cpu::known(0x5'ffffffff));
-  // Of an even one the high bits are lost.
+  // An even factor loses the high bits.
   EXPECT_EQ(lane_before({pmulld}, 0x5'00000002, 0x19'00000006).mask, 0xffffffff'00000000);
 }
 
