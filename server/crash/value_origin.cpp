@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "arch/disassemble.hpp"
 #include "decoder/report/clean_text.hpp"
 #include "decoder/report/code_places.hpp"
 #include "decoder/values/value_trail.hpp"
@@ -262,6 +263,14 @@ class Origin {
     return {};
   }
 
+  /// Returns the instruction of a step, as it was executed.
+  std::string instruction(std::size_t step, TraceeAddr pc) {
+    const auto executed = step == steps_ ? std::nullopt : history_->step(step);
+    return executed && executed->code != nullptr
+               ? arch::disassemble(arch::Isa::kAmd64, pc, executed->code->view())
+               : places_.instruction(pc);
+  }
+
   /// Returns "f() file.c:3: `mov %rax, (%rdi)`, 7 instructions before the end".
   std::string place_text(std::size_t step) {
     const auto pc = pc_of(step);
@@ -275,7 +284,7 @@ class Origin {
       text += fmt::format(" {}:{}", frame.file.substr(slash + 1), frame.line);
     }
     const std::size_t before = steps_ - step;
-    return fmt::format("{}: `{}`, {}", decoder::printable(text), places_.instruction(*pc),
+    return fmt::format("{}: `{}`, {}", decoder::printable(text), instruction(step, *pc),
                        before == 0   ? "the instruction at the end"
                        : before == 1 ? "the last instruction that ran"
                                      : fmt::format("{} instructions before the end", before));

@@ -115,6 +115,12 @@ TEST_F(Why, NamesTheReturnFromAHandler) {
                             "set it: (.*restore_rt|libc\\.so\\.6\\+0x).*: `syscall`"));
 }
 
+TEST_F(Why, ShowsInstructionsAsTheyWereExecuted) {
+  record("rewritten_code");
+  EXPECT_THAT(why("sum"), AllOf(ContainsRegex("0x15 was stored at 0x[0-9a-f]+ by main"),
+                                ContainsRegex("0x15 was made from .*`addl \\$6, %eax`")));
+}
+
 TEST_F(Why, ExplainsWhatItCannotFollow) {
   record("origin");
   EXPECT_THAT(why("nothing", 1), HasSubstr("no function on the stack"));

@@ -28,6 +28,8 @@ int main(void) {
     write_addition(page, addend);
     sum = made(sum);
   }
+  // No call of this one.
+  write_addition(page, 9);
   *(volatile int*)8 = sum;
   return 0;
 }
