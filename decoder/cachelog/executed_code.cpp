@@ -103,6 +103,7 @@ void ExecutedCode::see(const LoggedExit& exit, std::uint64_t place) {
 
 void ExecutedCode::leave(const LoggedExit& exit, std::uint64_t place) {
   arrive(exit.block.start, place);
+  covers_branch_ = false;
   if (++since_all_ >= kAnewAfter && begins_line_) {
     drop_all(place);
     since_all_ = 0;
