@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // `backtrail why`: where values were last written before a crash.
 #include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <utility>
 
 #include <gmock/gmock.h>
 
@@ -119,6 +122,17 @@ TEST_F(Why, ShowsInstructionsAsTheyWereExecuted) {
   record("rewritten_code");
   EXPECT_THAT(why("sum"), AllOf(ContainsRegex("0x15 was stored at 0x[0-9a-f]+ by main"),
                                 ContainsRegex("0x15 was made from .*`addl \\$6, %eax`")));
+}
+
+/// The trace of a thread does not tell what others do to mappings.
+TEST_F(Why, TrustsNoCodeThatAnotherThreadMayHaveChanged) {
+  for (const auto& [who, fact] : {std::pair{"thread", "foreign-writes=anywhere"},
+                                  std::pair{"alone", "foreign-writes=none"}}) {
+    record("patched", {who});
+    std::ifstream file{folder / "x.core", std::ios::binary};
+    const std::string contents{std::istreambuf_iterator<char>{file}, {}};
+    EXPECT_NE(contents.find(fact), std::string::npos) << who;
+  }
 }
 
 TEST_F(Why, ExplainsWhatItCannotFollow) {
