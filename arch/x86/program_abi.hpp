@@ -11,7 +11,8 @@ namespace backtrail::arch::x86 {
 inline constexpr std::uint8_t kInt3 = 0xcc;
 /// TF in RFLAGS: the next instruction traps. Source: SDM vol. 1, RFLAGS.
 inline constexpr std::uint64_t kTrapFlag = 0x100;
-inline constexpr std::uint64_t kAlignmentFlag = 0x4'0000;  ///< EFLAGS.AC: unaligned accesses fault.
+/// AC in RFLAGS: unaligned accesses of user code fault. Source: SDM vol. 1, RFLAGS.
+inline constexpr std::uint64_t kAlignmentFlag = 0x4'0000;
 /// Selectors of user code in cs. Source: __USER_CS and __USER32_CS, asm/segment.h of the kernel.
 inline constexpr std::uint8_t kCodeSegment64 = 0x33;
 inline constexpr std::uint8_t kCodeSegment32 = 0x23;

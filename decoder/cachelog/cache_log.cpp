@@ -97,6 +97,11 @@ void CacheLogDecoder::execute(std::uint32_t block, std::size_t passed,
   code_.hand_on(facts_);
 }
 
+void CacheLogDecoder::step(TraceeAddr pc, const ExecutedInsn& insn, std::vector<Record>& out) {
+  code_.step(pc, insn.view(), out.size());
+  code_.hand_on(facts_);
+}
+
 void CacheLogDecoder::lose(std::vector<Record>&) {
   lost_ = true;
   indirect_from_.reset();
@@ -288,6 +293,12 @@ void CacheLog::add_executed(std::uint32_t block, std::size_t passed,
   ++held_;
 }
 
+void CacheLog::add_stepped(TraceeAddr pc, const ExecutedInsn& insn) {
+  Chunk& chunk = open_chunk();
+  chunk.events.push_back({.before = chunk.entries().size(), .arrival = pc, .stepped = insn});
+  ++held_;
+}
+
 void CacheLog::add_arrival(TraceeAddr at) {
   Chunk& chunk = open_chunk();
   chunk.events.push_back({chunk.entries().size(), std::nullopt, at});
@@ -386,6 +397,9 @@ void CacheLog::decode_event(const Event& event, TraceConsumer& consumer, std::ve
   } else if (event.executed) {
     const auto& [block, passed, end] = *event.executed;
     decoder_.execute(block, passed, end, out);
+  } else if (event.stepped) {
+    decoder_.arrive(event.arrival, out);
+    decoder_.step(event.arrival, *event.stepped, out);
   } else if (!event.facts.empty()) {
     // A place is known only by a record that leads there.
     if (decoder_.arriving()) return;

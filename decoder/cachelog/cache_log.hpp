@@ -15,6 +15,7 @@
 #include "decoder/cachelog/executed_code.hpp"
 #include "decoder/cachelog/exit_table.hpp"
 #include "decoder/cachelog/value_stream.hpp"
+#include "decoder/trace/executed_insn.hpp"
 #include "decoder/trace/record.hpp"
 #include "decoder/trace/stream_pin.hpp"
 #include "decoder/trace/trace_consumer.hpp"
@@ -44,6 +45,8 @@ class CacheLogDecoder {
   /// Reports what code the thread has executed; see ExecutedCode::execute().
   void execute(std::uint32_t block, std::size_t passed, std::optional<TraceeAddr> end,
                std::vector<Record>& out);
+  /// Reports an instruction that was stepped; see ExecutedCode::step().
+  void step(TraceeAddr pc, const ExecutedInsn& insn, std::vector<Record>& out);
   /// Reports that log entries are missing here.
   void lose(std::vector<Record>& out);
   /// Reports that nothing more is known for now.
@@ -115,6 +118,8 @@ class CacheLog {
   /// Adds at the present place that the thread executed a superblock's code; see
   /// ExecutedCode::execute().
   void add_executed(std::uint32_t block, std::size_t passed, std::optional<TraceeAddr> end);
+  /// Adds an instruction that was stepped; see ExecutedCode::step().
+  void add_stepped(TraceeAddr pc, const ExecutedInsn& insn);
   /// Decodes everything, passes it to `consumer` and drops it.
   void drain(TraceConsumer& consumer);
 
@@ -138,6 +143,8 @@ class CacheLog {
     TraceeAddr arrival = {};
     std::vector<ValueFact> facts = {};      ///< If not empty, the event is nothing else.
     std::optional<Executed> executed = {};  ///< If set, the event is nothing else.
+    /// If set, the event is this instruction, at `arrival`.
+    std::optional<ExecutedInsn> stepped = {};
   };
   struct Chunk {
     std::vector<std::uint32_t> copied;

@@ -8,21 +8,14 @@
 #include "arch/base/value_kind.hpp"
 #include "arch/insn.hpp"
 #include "decoder/trace/block_walker.hpp"
+#include "decoder/trace/code_granule.hpp"
 
 namespace backtrail::decoder {
 namespace {
 
-constexpr std::uint64_t kGranule = arch::kMostCodeBytes;
-
 /// After this many superblocks everything is told anew, so that who keeps the newest facts alone
 /// has what the newest records need.
 constexpr std::uint64_t kAnewAfter = 64UL * 1024;
-
-/// Returns a mask of the bytes [first, end) of a granule.
-std::uint64_t mask_of(std::uint64_t first, std::uint64_t end) {
-  const std::uint64_t below_end = end == kGranule ? ~std::uint64_t{0} : (1ULL << 8 * end) - 1;
-  return below_end & ~((1ULL << 8 * first) - 1);
-}
 
 }  // namespace
 
@@ -46,9 +39,9 @@ void ExecutedCode::tell(const BlockCode::Segment& segment, std::uint64_t place) 
   const std::uint64_t begin = segment.begin.value();
   const std::uint64_t end = begin + segment.bytes.size();
   for (std::uint64_t at = begin; at < end;) {
-    const std::uint64_t granule = at - at % kGranule;
-    const std::uint64_t behind = std::min(end, granule + kGranule);
-    Granule bytes{.mask = mask_of(at - granule, behind - granule)};
+    const std::uint64_t granule = granule_of(at);
+    const std::uint64_t behind = std::min(end, granule + kCodeGranule);
+    Granule bytes{.mask = granule_mask(granule, begin, end)};
     for (; at < behind; ++at) {
       bytes.value |= std::uint64_t{segment.bytes[at - begin]} << 8 * (at - granule);
     }
@@ -60,12 +53,10 @@ void ExecutedCode::drop(TraceeAddr begin, TraceeAddr end, std::uint64_t place) {
   const std::uint64_t first = begin.value();
   const std::uint64_t behind = end.value();
   bool was_told = false;
-  for (auto at = told_.lower_bound(first - first % kGranule);
-       at != told_.end() && at->first < behind;) {
-    const std::uint64_t from = std::max(first, at->first) - at->first;
-    const std::uint64_t to = std::min(behind - at->first, kGranule);
-    was_told |= (at->second.mask & mask_of(from, to)) != 0;
-    at->second.mask &= ~mask_of(from, to);
+  for (auto at = told_.lower_bound(granule_of(first)); at != told_.end() && at->first < behind;) {
+    const std::uint64_t mask = granule_mask(at->first, first, behind);
+    was_told |= (at->second.mask & mask) != 0;
+    at->second.mask &= ~mask;
     at = at->second.mask == 0 ? told_.erase(at) : std::next(at);
   }
   if (!was_told) return;
@@ -103,7 +94,7 @@ void ExecutedCode::see(const LoggedExit& exit, std::uint64_t place) {
 
 void ExecutedCode::leave(const LoggedExit& exit, std::uint64_t place) {
   arrive(exit.block.start, place);
-  covers_branch_ = false;
+  covered_ = {};
   if (++since_all_ >= kAnewAfter && begins_line_) {
     drop_all(place);
     since_all_ = 0;
@@ -128,11 +119,22 @@ void ExecutedCode::execute(std::uint32_t block, std::size_t passed, std::optiona
   const auto segment = exits_.code().segment(block, passed);
   if (segment) {
     tell(*segment, place);
-    covers_branch_ = !end;
-    if (end) at_ = end;
+    if (end) {
+      at_ = end;
+    } else {
+      covered_ = {segment->begin, segment->begin + segment->bytes.size()};
+    }
   } else if (end) {
     arrive(*end, place);
   }
+  begins_line_ = false;
+}
+
+void ExecutedCode::step(TraceeAddr pc, std::span<const std::uint8_t> bytes, std::uint64_t place) {
+  arrive(pc, place);
+  tell({pc, bytes}, place);
+  at_ = pc + bytes.size();
+  covered_ = {pc, *at_};
   begins_line_ = false;
 }
 
@@ -147,14 +149,15 @@ void ExecutedCode::arrive(TraceeAddr at, std::uint64_t place) {
 void ExecutedCode::take(const Record& record, std::uint64_t place) {
   if (record.kind == RecordKind::kBranch || record.kind == RecordKind::kAsync) {
     const bool is_branch = record.kind == RecordKind::kBranch;
-    const bool is_covered = std::exchange(covers_branch_, false) && is_branch;
+    const auto [begin, end] = covered_;
+    const bool is_covered = is_branch && record.from >= begin && record.from < end;
     const TraceeAddr behind = is_branch ? record.from + arch::kMaxInsnBytes : record.from;
     if (!is_covered) drop_line(at_.value_or(record.from), behind, place);
   } else {
     // The code that was executed before is not known.
     drop_all(place);
-    covers_branch_ = false;
   }
+  covered_ = {};
   at_ = record.to;
   begins_line_ = true;
 }

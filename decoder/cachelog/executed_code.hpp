@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "arch/base/address.hpp"
@@ -19,8 +21,9 @@ namespace backtrail::decoder {
 /// (BlockCode), and are what was executed, whatever the program's memory held by then. Their bytes
 /// are told where they differ from what was told of these addresses before.
 ///
-/// All other code was executed as it was in memory, by the CPU itself or in superblocks without
-/// bytes. If something was told of its addresses, that ends there.
+/// So are the bytes of instructions that were stepped. All other code was executed as it was in
+/// memory, by the CPU itself or in superblocks without bytes. If something was told of its
+/// addresses, that ends there.
 ///
 /// A place is a number of records, as ValueFact::record while a log is decoded. Within a block of
 /// straight-line code, between two records, addresses ascend. So what is told of addresses that
@@ -36,6 +39,9 @@ class ExecutedCode {
   /// superblock's next branch, which is passed to take(), if that is nullopt.
   void execute(std::uint32_t block, std::size_t passed, std::optional<TraceeAddr> end,
                std::uint64_t place);
+  /// The CPU executed the instruction at `pc`, which had these bytes. If it is a branch, take()
+  /// comes next.
+  void step(TraceeAddr pc, std::span<const std::uint8_t> bytes, std::uint64_t place);
   /// The thread is at `at`, and has executed the straight-line code up to there.
   void arrive(TraceeAddr at, std::uint64_t place);
   /// The thread took a branch, or control moved otherwise. `place` is that before the record.
@@ -80,8 +86,9 @@ class ExecutedCode {
   std::vector<Seen> seen_;                 ///< By superblock.
   std::optional<TraceeAddr> at_;           ///< Where the thread is; nullopt if unknown.
   bool begins_line_ = false;               ///< No instruction was executed since the newest record.
-  bool covers_branch_ = false;             ///< The next branch is a superblock's own.
-  std::uint64_t since_all_ = 0;            ///< Superblocks since everything was told anew.
+  /// Code that was told for the line, up to a branch in it: [begin, end).
+  std::pair<TraceeAddr, TraceeAddr> covered_;
+  std::uint64_t since_all_ = 0;  ///< Superblocks since everything was told anew.
 };
 
 }  // namespace backtrail::decoder

@@ -6,22 +6,9 @@
 #include <map>
 
 #include "arch/base/value_kind.hpp"
+#include "decoder/trace/code_granule.hpp"
 
 namespace backtrail::decoder {
-namespace {
-
-constexpr std::uint64_t kGranule = arch::kMostCodeBytes;
-
-std::uint64_t granule_of(std::uint64_t address) {
-  return address - address % kGranule;
-}
-
-std::uint64_t mask_of_bytes(std::uint64_t count) {
-  return count >= kGranule ? ~std::uint64_t{0} : (std::uint64_t{1} << 8 * count) - 1;
-}
-
-}  // namespace
-
 CodeHistory::CodeHistory(arch::Isa isa, std::span<const ValueFact> facts) : isa_{isa} {
   // The granules of which something is known at this place, with a mask of their known bytes.
   std::map<std::uint64_t, std::uint64_t> known;
@@ -33,9 +20,7 @@ CodeHistory::CodeHistory(arch::Isa isa, std::span<const ValueFact> facts) : isa_
     const std::uint64_t end = bytes > ~begin ? ~std::uint64_t{0} : begin + bytes;
     if (fact.kind == arch::kCodeKind) {
       for (auto at = known.lower_bound(granule_of(begin)); at != known.end() && at->first < end;) {
-        const std::uint64_t first = std::max(begin, at->first) - at->first;
-        const std::uint64_t mask =
-            mask_of_bytes(end - at->first) & ~(first == 0 ? 0 : mask_of_bytes(first));
+        const std::uint64_t mask = granule_mask(at->first, begin, end);
         granules_[at->first].push_back({fact.record, 0, mask, false});
         at->second &= ~mask;
         at = at->second == 0 ? known.erase(at) : std::next(at);
@@ -45,7 +30,7 @@ CodeHistory::CodeHistory(arch::Isa isa, std::span<const ValueFact> facts) : isa_
     // A fact of a damaged file may reach into a second granule; it is cut.
     const std::uint64_t granule = granule_of(begin);
     const std::uint64_t shift = 8 * (begin - granule);
-    const std::uint64_t mask = mask_of_bytes(bytes) << shift;
+    const std::uint64_t mask = granule_mask(granule, begin, end);
     granules_[granule].push_back({fact.record, fact.value << shift & mask, mask});
     known[granule] |= mask;
     pages_.insert(page_of(fact.pc));
@@ -75,10 +60,10 @@ std::size_t CodeHistory::copy(std::uint64_t record, TraceeAddr pc,
       told |= next->mask;
     }
     std::uint64_t byte = at - granule;
-    for (; byte < kGranule && count < out.size() && (known >> 8 * byte & 1) != 0; ++byte) {
+    for (; byte < kCodeGranule && count < out.size() && (known >> 8 * byte & 1) != 0; ++byte) {
       out[count++] = static_cast<std::uint8_t>(value >> 8 * byte);
     }
-    if (byte < kGranule) break;
+    if (byte < kCodeGranule) break;
   }
   return count;
 }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "arch/base/address.hpp"
+#include "arch/base/page.hpp"
 #include "arch/isa.hpp"
 #include "decoder/trace/executed_insn.hpp"
 #include "decoder/trace/value_fact.hpp"
@@ -31,7 +32,7 @@ class CodeHistory {
   const ExecutedInsn* at(std::uint64_t record, TraceeAddr pc);
 
  private:
-  static std::uint64_t page_of(TraceeAddr at) { return at.value() / 4096; }
+  static std::uint64_t page_of(TraceeAddr at) { return at.value() / kPageBytes; }
 
   /// Contains what a fact tells of the bytes of a granule that are set in `mask`.
   struct Piece {

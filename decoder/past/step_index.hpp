@@ -19,9 +19,8 @@ class StepIndex {
   /// Numbers the last instructions of `timeline` (borrowed), `most` at most; the oldest gets 0.
   /// @param changed  A place at which something other than the program changed its state: windows
   ///                 have a gap there.
-  /// @param facts    Values that were recorded, sorted by record and numbered as `records`. Facts
-  /// of
-  ///                 code are left to the timeline.
+  /// @param facts    Values that were recorded, sorted by record and numbered as `records`; the
+  ///                 timeline has those of code.
   StepIndex(Timeline& timeline, RecordSequence& records, std::size_t most,
             const std::optional<PastPosition>& changed = std::nullopt,
             std::vector<ValueFact> facts = {});

@@ -188,6 +188,9 @@ void Stepper::retire(TraceeAddr now) {
   // A REP iteration, or no progress.
   if (now == from && !(insn_.is_branch() && insn_.target == from)) return;
   ++instructions_;
+  if (const auto seen = seen_.find(from); seen != seen_.end()) {
+    user_.executed(from, {seen->second.bytes, insn_});
+  }
   if (now == next && (!insn_.is_branch() || returns_behind_itself(insn_.kind))) return;
   if (explains(insn_, now)) {
     user_.push(decoder::branch(from, now));

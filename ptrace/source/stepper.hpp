@@ -10,6 +10,7 @@
 #include <unordered_map>
 
 #include "arch/insn.hpp"
+#include "decoder/trace/executed_insn.hpp"
 #include "decoder/trace/record.hpp"
 #include "ptrace/remote/trap_guard.hpp"
 #include "ptrace/source/branch_source.hpp"
@@ -30,6 +31,11 @@ class StepperUser {
   virtual ~StepperUser() = default;
   /// Takes one record.
   virtual void push(const decoder::Record& record) = 0;
+  /// Takes an instruction that was executed, before its record.
+  virtual void executed(TraceeAddr pc, const decoder::ExecutedInsn& insn) {
+    (void)pc;
+    (void)insn;
+  }
   /// Hands on all records, because code that consumers have yet to look at changes.
   virtual void flush_records() = 0;
   /// Resumes the thread after a step that was not its last.

@@ -146,8 +146,11 @@ std::optional<std::string> why_no_past_memory(Process& process) {
   Thread* thread = any_thread(process);
   if (thread == nullptr) return "the process has ended";
   const MemoryFacts facts = memory_facts(process, *thread);
+  if (facts.foreign == Foreign::kAnywhere) {
+    return "a process has opened the memory for writing, or one of several threads has replaced "
+           "code; registers of the past are unknown, too";
+  }
   if (facts.threads != 1) return "the program has had several threads";
-  if (facts.foreign == Foreign::kAnywhere) return "a process has opened the memory for writing";
   if (facts.foreign == Foreign::kPossible) {
     return "system calls were not seen, of this process or of one that was let go: they may have "
            "written it";

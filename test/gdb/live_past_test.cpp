@@ -116,6 +116,19 @@ TEST(LivePast, StopsWhereWatchedDataWasWritten) {
   EXPECT_THAT(gdb.run("continue"), ContainsRegex("Old value = 1\nNew value = 3"));
 }
 
+TEST(LivePast, HasInstructionsThatWereSteppedInCodeThatWasWritten) {
+  GdbSession gdb{from_start(on("rewritten_code"))};
+  gdb.run_all({"break write_addition if addend == 4", "continue", "finish", "tbreak *page"});
+  EXPECT_THAT(gdb.run("continue"), HasSubstr("Temporary breakpoint"));
+  const std::string first = gdb.value("$pc");
+  gdb.run_all({"stepi", "stepi"});
+  for (int i = 0; i < 2; ++i) EXPECT_THAT(gdb.run("reverse-stepi"), Not(HasSubstr("gap")));
+  EXPECT_EQ(gdb.value("$pc"), first);
+  EXPECT_THAT(gdb.run("x/i $pc"), HasSubstr("mov "));
+  EXPECT_EQ(gdb.value("$edi"), "6");
+  EXPECT_THAT(gdb.run("reverse-stepi"), AllOf(HasSubstr("main"), Not(HasSubstr("gap"))));
+}
+
 TEST(LivePast, CannotBeChanged) {
   GdbSession gdb{from_start(lives_on())};
   gdb.run_all({"break worked", "continue", "reverse-stepi"});

@@ -45,6 +45,9 @@ class ExecutableMap {
     /// Only the process itself can write it, but the file mapped there may change: pages that the
     /// process has written are its own copies, the others follow the file.
     bool copies = false;
+
+    /// Returns true if other processes have other code there.
+    [[nodiscard]] bool made_here() const { return may_change || (inode == 0 && path != kVdso); }
   };
 
   [[nodiscard]] bool contains(TraceeAddr address) const { return find(address) != nullptr; }

@@ -367,6 +367,10 @@ void CacheSource::push(const decoder::Record& record) {
   if (has_facts) add_facts(signal_facts_.after(record));
 }
 
+void CacheSource::executed(TraceeAddr pc, const decoder::ExecutedInsn& insn) {
+  if (log_.is_open() && part_.space().keeps_code(pc)) log_.add_stepped(pc, insn);
+}
+
 void CacheSource::take_log(TraceeAddr log) {
   note_returned();
   if (log_.may_drain()) batch_.flush();

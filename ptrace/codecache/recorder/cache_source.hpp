@@ -82,6 +82,7 @@ class CacheSource final : public BranchSource, private StepperUser {
 
  private:
   void push(const decoder::Record& record) override;
+  void executed(TraceeAddr pc, const decoder::ExecutedInsn& insn) override;
   void flush_records() override { flush(); }
   void go_on(Thread& thread, const SourceResume& how) override;
   void ran_unseen() override;

@@ -78,6 +78,10 @@ class ThreadLog {
   /// Call after take() when the thread leaves translated code. The newest `left` values belong to a
   /// superblock that was not left by an exit.
   void end_values(std::size_t left);
+  /// Adds an instruction that was stepped.
+  void add_stepped(TraceeAddr pc, const decoder::ExecutedInsn& insn) {
+    log_->add_stepped(pc, insn);
+  }
   /// Adds recorded values at the present place.
   void add_facts(std::span<const decoder::ValueFact> facts) { log_->add_facts(facts); }
 

@@ -101,8 +101,7 @@ CodeCache::CodeFacts CacheSpace::code_facts() {
           .made_here =
               [this](TraceeAddr at) {
                 const auto* range = executable_.find(at);
-                return range == nullptr || range->may_change ||
-                       (range->inode == 0 && range->path != kVdso);
+                return range == nullptr || range->made_here();
               },
           .look_again = [this](TraceeAddr at) { pages_.forget(at); },
           .has_no_sections = [this](TraceeAddr at) { return kept_.keeps(at, at + 1); },
@@ -271,6 +270,12 @@ CacheSpace::ReplacedCode CacheSpace::replaced_code() const {
   return replaced;
 }
 
+bool CacheSpace::keeps_code(TraceeAddr at) const {
+  if (code_.exits()->code().empty() || !mappings_current_) return false;
+  const ExecutableMap::Range* range = executable_.find(at);
+  return range != nullptr && range->made_here();
+}
+
 bool CacheSpace::has_company() const {
   return process_.threads_ever() != 1 || process_.code_writers->foreign_writes_possible();
 }
@@ -280,8 +285,8 @@ void CacheSpace::note_replaced(TraceeAddr begin, TraceeAddr end) {
     if (range.end <= begin || end <= range.begin) continue;
     if (range.inode == 0) {
       replaced_code_.made_here = true;
-    } else {
-      left_by_files_.emplace_back(std::max(range.begin, begin), std::min(range.end, end));
+    } else if (!replaced_code_.of_files) {
+      left_by_files_.emplace(std::max(range.begin, begin), std::min(range.end, end));
     }
   }
 }

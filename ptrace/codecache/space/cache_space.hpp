@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -72,6 +73,9 @@ class CacheSpace {
   void code_written(TraceeAddr begin, TraceeAddr end);
   /// Call before and after executable memory changes in this way.
   void change_mappings(const MappingChange& change);
+  /// Returns true if superblocks that are made of the code at an address keep its bytes
+  /// (decoder::BlockCode), and there is such a superblock anywhere.
+  [[nodiscard]] bool keeps_code(TraceeAddr at) const;
   /// Executable memory whose mappings changed while several threads or processes could execute it:
   /// what one of them executed before may have been other code than there is now.
   struct ReplacedCode {
@@ -178,7 +182,7 @@ class CacheSpace {
   CodePages pages_;
   ExecutableMap executable_;
   /// Ranges of files in which code was changed or unmapped; see ReplacedCode::of_files.
-  std::vector<std::pair<TraceeAddr, TraceeAddr>> left_by_files_;
+  std::set<std::pair<TraceeAddr, TraceeAddr>> left_by_files_;
   ReplacedCode replaced_code_;
   PageProtection protection_;
   CodeCache code_;

@@ -180,6 +180,7 @@ class MadeUpThread {
   void step_natively() {
     code_.arrive(at_, records_);
     for (std::uint64_t count = 1 + below(4); count != 0; --count) {
+      if (below(2) == 0) code_.step(at_, memory(at_), records_);
       execute(at_, memory(at_));
       if (below(3) != 0) {
         at_ = at_ + kInsnBytes;
