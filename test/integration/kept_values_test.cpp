@@ -134,7 +134,8 @@ TEST_P(KeptValuesOf, FollowFromTheNumbersOfTheStores) {
     }
     EXPECT_GE(judged, least_judged(GetParam().rounds));
     if (has_signals) {
-      EXPECT_GE(handled, 18U);
+      // Before a signal that comes late the ring goes round: the handler before it is lost.
+      EXPECT_GE(handled, 10U);
     }
     if (i == 0) {
       first_blocks = ran.sums->superblocks;
