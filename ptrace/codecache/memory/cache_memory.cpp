@@ -15,6 +15,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "arch/base/check.hpp"
 #include "arch/base/log.hpp"
 #include "arch/base/page.hpp"
 #include "ptrace/codecache/memory/program_file.hpp"
@@ -148,8 +149,23 @@ void CacheMemory::fill_code(std::span<const std::uint8_t> code) {
   };
   while (is_worth_it() && file_->settle_next()) {
   }
+  const auto copy = [&](std::uint64_t at, std::uint64_t bytes) {
+    const auto part = code.subspan(at, bytes);
+    std::copy(part.begin(), part.end(), host_code().subspan(at).begin());
+  };
+  const LeftCode left = std::exchange(left_, {});
+  if (left.code.data() == code.data() && left.code.size() == code.size()) {
+    // The first calls of the program were made by code at the beginning.
+    copy(0, std::min<std::uint64_t>(code.size(), kBatchBytes));
+    for (const std::uint32_t at : left.changed) copy(at, LeftCode::kChangedBytes);
+    return;
+  }
   populate_pages({host() + kTableBytes, code.size()});
-  std::copy(code.begin(), code.end(), host_code().begin());
+  copy(0, code.size());
+}
+
+void CacheMemory::leave_code(LeftCode left) {
+  file_->left_code = std::move(left);
 }
 
 void CacheMemory::settle_code(std::uint64_t end) {
@@ -200,6 +216,7 @@ Result<void> CacheMemory::map(Thread& thread) {
   BT_TRY(RemoteCalls remote, RemoteCalls::begin(thread));
   program_ = proc.exe(process.pid()).value_or("");
   BT_TRY(const std::uint64_t there, get_file(process, remote, name));
+  left_ = std::exchange(file_->left_code, {});
   entries_ = EntryTable{host(), host() + MemoryFile::kMoreTableAt,
                         policy().data() + static_cast<std::size_t>(translate::Policy::kIndexMask)};
   auto done = map_code(remote, there, maps, program_);
@@ -314,6 +331,7 @@ Result<void> CacheMemory::map_rest(RemoteCalls& remote, std::uint64_t fd,
   batch.call(SYS_close, {fd});
   const CallBatch::Code code = batch.finish();
   // This code is the first user of the memory; translations overwrite it.
+  BT_CHECK(code.bytes.size() <= kBatchBytes);
   std::copy(code.bytes.begin(), code.bytes.end(), host_code().begin());
   return remote.run(code);
 }

@@ -130,11 +130,16 @@ class CacheMemory : public CodeMemory {
   [[nodiscard]] TraceeAddr code() const override { return code_; }
   /// Where the mapping that the code is in begins.
   [[nodiscard]] TraceeAddr mapping() const { return code_ - kTableBytes; }
+  /// Returns true if the mapping overlaps [begin, end).
+  [[nodiscard]] bool overlaps_code(TraceeAddr begin, TraceeAddr end) const {
+    return begin < mapping() + kSharedBytes && mapping() < end;
+  }
   [[nodiscard]] TraceeAddr table() const override { return table_; }
   [[nodiscard]] std::span<std::uint8_t> host_code() const override {
     return {host() + kTableBytes, kCodeBytes};
   }
   void fill_code(std::span<const std::uint8_t> code) override;
+  void leave_code(LeftCode left) override;
   void settle_code(std::uint64_t end) override;
   void settle_first() override;
   void fill_table(TraceeAddr target) override;
@@ -205,6 +210,7 @@ class CacheMemory : public CodeMemory {
   std::shared_ptr<SpareMemory> spare_;
   std::string program_;
   std::unique_ptr<MemoryFile> file_;  ///< The first memfd.
+  LeftCode left_;                     ///< As the program before left it, until fill_code().
   EntryTable entries_;
   TraceeAddr code_;
   TraceeAddr table_;

@@ -9,6 +9,7 @@
 #include "arch/base/address.hpp"
 #include "arch/cpu/translator.hpp"
 #include "ptrace/codecache/memory/entry_table.hpp"
+#include "ptrace/codecache/memory/left_code.hpp"
 
 namespace backtrail::tracee::cache {
 
@@ -46,8 +47,11 @@ class CodeMemory {
 
   /// Makes every entry of the table lead to `target`, before the program runs any code.
   virtual void fill_table(TraceeAddr target) = 0;
-  /// Copies code to the beginning, before the program runs any; after fill_table().
+  /// Puts saved code at the beginning, before the program runs any; after fill_table(). Memory that
+  /// was left with it (leave_code()) has most of it already.
   virtual void fill_code(std::span<const std::uint8_t> code) = 0;
+  /// Tells, at the end, which code the memory is left with.
+  virtual void leave_code(LeftCode left) = 0;
   /// Tells that the code before this offset is there to stay, so that it may get big pages, which
   /// processors keep track of many fewer of. Without effect where the kernel has none.
   virtual void settle_code(std::uint64_t end) = 0;

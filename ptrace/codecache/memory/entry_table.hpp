@@ -22,7 +22,11 @@ class EntryTable {
       : first_{first}, more_{more}, mask_{mask} {}
 
   [[nodiscard]] std::size_t size() const { return size_; }
-  [[nodiscard]] std::size_t index(TraceeAddr start) const { return start.value() & (size_ - 1); }
+  [[nodiscard]] std::size_t index(TraceeAddr start) const { return index_in(size_, start); }
+  /// Returns the index in a table of `size` places.
+  [[nodiscard]] static std::size_t index_in(std::size_t size, TraceeAddr start) {
+    return start.value() & (size - 1);
+  }
   /// Returns the table size for `ib_entries` indirect-branch entries. Some CPUs cannot use more
   /// than the first part.
   [[nodiscard]] static std::size_t size_for(std::size_t ib_entries);

@@ -15,6 +15,7 @@
 #include "arch/base/result.hpp"
 #include "arch/cpu/translator.hpp"
 #include "ptrace/codecache/memory/code_memory.hpp"
+#include "ptrace/codecache/memory/left_code.hpp"
 #include "ptrace/os/unique_fd.hpp"
 
 namespace backtrail::tracee::cache {
@@ -99,6 +100,9 @@ class MemoryFile {
   void clear();
   /// Returns how many bytes are populated.
   [[nodiscard]] std::uint64_t populated() const;
+
+  /// The code of the program that used it last. Whoever writes other code there empties it.
+  LeftCode left_code;
 
  private:
   MemoryFile(UniqueFd file, std::uint8_t* host) : file_{std::move(file)}, host_{host} {}

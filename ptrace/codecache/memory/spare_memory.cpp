@@ -2,6 +2,8 @@
 #include "ptrace/codecache/memory/spare_memory.hpp"
 
 #include <algorithm>
+#include <iterator>
+#include <numeric>
 #include <utility>
 
 #include <sys/resource.h>
@@ -42,21 +44,27 @@ void SpareMemory::give(std::unique_ptr<MemoryFile> memory, std::string program) 
 }
 
 std::unique_ptr<MemoryFile> SpareMemory::take(std::string_view program) {
-  auto best = spares_.end();
-  const auto is_better = [&](const Spare& spare) {
-    if (best == spares_.end()) return true;
-    const bool is_same = spare.program == program;
-    if (is_same != (best->program == program)) return is_same;
-    return !is_same && spare.memory->populated() < best->memory->populated();
-  };
-  for (auto spare = spares_.begin(); spare != spares_.end(); ++spare) {
-    if (is_better(*spare) && spare->memory->is_ours_alone()) best = spare;
+  const auto is_free = [](const Spare& spare) { return spare.memory->is_ours_alone(); };
+  auto best = std::ranges::find_if(spares_, [&](const Spare& spare) {
+    return spare.program == program && is_free(spare);
+  });
+  if (best == spares_.end() && is_nearly_full()) {
+    const auto oldest = std::find_if(spares_.rbegin(), spares_.rend(), is_free);
+    if (oldest != spares_.rend()) best = std::prev(oldest.base());
   }
   if (best == spares_.end()) return nullptr;
   std::unique_ptr<MemoryFile> memory = std::move(best->memory);
   spares_.erase(best);
   memory->clear();
   return memory;
+}
+
+bool SpareMemory::is_nearly_full() const {
+  if (spares_.size() >= kEnough) return true;
+  const auto bytes = std::accumulate(
+      spares_.begin(), spares_.end(), std::uint64_t{0},
+      [](std::uint64_t sum, const Spare& spare) { return sum + spare.memory->populated(); });
+  return bytes >= most_bytes_ / kMost * kEnough;
 }
 
 }  // namespace backtrail::tracee::cache

@@ -23,18 +23,24 @@ class SpareMemory {
   /// program may still have it mapped, for the kernel takes its time.
   /// @param program  What it was used for.
   void give(std::unique_ptr<MemoryFile> memory, std::string program);
-  /// Returns memory that nobody uses any more, ready for use: that of the same program if there is
-  /// any, so that what was populated is what will be needed, or else the smallest. Null: none.
+  /// Returns memory that nobody uses any more, ready for use: that of the same program, so that
+  /// what was populated is what will be needed. If there is none, and no room for more, that which
+  /// has waited the longest. Null: none.
   std::unique_ptr<MemoryFile> take(std::string_view program);
   /// Returns false if the process needs the file's descriptor for other things: half of those that
   /// it may have are in use.
   [[nodiscard]] static bool may_hold(const MemoryFile& memory);
 
-  static constexpr std::size_t kMost = 8;
+  static constexpr std::size_t kMost = 16;
+  /// As much room is for memory of further programs: programs that run in turns, as those of a
+  /// compilation do, would take each other's.
+  static constexpr std::size_t kEnough = 12;
   static constexpr std::uint64_t kMostBytes = 192ULL << 20;
 
  private:
   [[nodiscard]] static std::uint64_t usual_bytes();
+  /// Returns true from kEnough files on, or from that part of the bytes on.
+  [[nodiscard]] bool is_nearly_full() const;
   struct Spare {
     std::string program;
     std::unique_ptr<MemoryFile> memory;

@@ -45,6 +45,11 @@ const CodeModule* PersistentIndex::module_at(TraceeAddr address) const {
   return find(modules_, address);
 }
 
+std::size_t PersistentIndex::number_of(TraceeAddr address) const {
+  const CodeModule* module = module_at(address);
+  return module != nullptr ? static_cast<std::size_t>(module - modules_.data()) : modules_.size();
+}
+
 bool PersistentIndex::is_present(const CodeModule& module) const {
   return static_cast<std::size_t>(&module - modules_.data()) < present_;
 }

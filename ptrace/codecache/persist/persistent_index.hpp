@@ -32,6 +32,9 @@ class PersistentIndex {
     return translations_;
   }
   [[nodiscard]] const std::vector<PersistentIbEntry>& ib_entries() const { return ib_entries_; }
+  /// Returns the number of the module that contains the address, in modules(); modules().size() if
+  /// none does.
+  [[nodiscard]] std::size_t number_of(TraceeAddr address) const;
   /// Returns the code offset to which an exit of `start`'s superblock is linked from the start;
   /// nullopt if it is linked when first taken.
   [[nodiscard]] std::optional<std::uint32_t> linked(TraceeAddr start, TraceeAddr to) const;

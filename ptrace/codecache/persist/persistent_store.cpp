@@ -73,10 +73,15 @@ std::shared_ptr<const PersistentCode> map_written(int fd, const std::string& key
 PersistentStore::PersistentStore(fs::path folder)
     : folder_{std::move(folder)},
       seeds_{folder_},
-      identities_{folder_.empty() ? fs::path{} : folder_ / "identities"} {}
+      identities_{folder_.empty() ? fs::path{} : folder_ / "identities"},
+      unsaved_{folder_.empty() ? fs::path{} : folder_ / "unsaved"} {}
 
 PersistentStore::~PersistentStore() {
-  if (identities_.has_news() && !folder_.empty() && folder_is_private(false)) identities_.save();
+  const bool has_news = identities_.has_news() || unsaved_.has_news();
+  if (has_news && !folder_.empty() && folder_is_private(false)) {
+    if (identities_.has_news()) identities_.save();
+    if (unsaved_.has_news()) unsaved_.save();
+  }
   if (wrote_) remove_oldest();
 }
 
@@ -129,18 +134,26 @@ bool PersistentStore::has(const std::string& key) const {
   return !folder_.empty() && fs::is_regular_file(file_of(key), error);
 }
 
-void PersistentStore::put(const std::string& key, const PersistentPieces& code) {
+std::shared_ptr<const PersistentCode> PersistentStore::put(const std::string& key,
+                                                           const PersistentPieces& code) {
   auto made = put_in_folder(key, code);
   if (!made) {
     lost_ = true;
     const UniqueFd memory{::memfd_create("backtrail", MFD_CLOEXEC)};
     if (memory && write_persistent(memory.get(), key, code)) made = map_written(memory.get(), key);
   }
-  if (made) entries_[key] = std::move(made);
+  if (made) entries_[key] = made;
+  unsaved_.clear(key);
+  return made;
+}
+
+std::size_t PersistentStore::add_unsaved(const std::string& key, std::size_t made) {
+  return unsaved_.add(key, made, !folder_.empty() && folder_is_private(false));
 }
 
 void PersistentStore::forget(const std::string& key) {
   entries_.erase(key);
+  unsaved_.clear(key);
   if (folder_.empty() || !folder_is_private(false)) return;
   const fs::path path = file_of(key);
   std::error_code ignored;

@@ -16,6 +16,7 @@
 #include "ptrace/codecache/persist/file_identities.hpp"
 #include "ptrace/codecache/persist/persistent_file.hpp"
 #include "ptrace/codecache/persist/seeds.hpp"
+#include "ptrace/codecache/persist/unsaved_counts.hpp"
 
 namespace backtrail::tracee::cache {
 
@@ -33,10 +34,13 @@ class PersistentStore {
   /// Returns true if find() may find some.
   [[nodiscard]] bool has(const std::string& key) const;
   /// Writes the translations at once. They are then used from the file, so that tens of megabytes
-  /// are not held twice.
-  void put(const std::string& key, const PersistentPieces& code);
+  /// are not held twice. Returns them; null if they could not be written.
+  std::shared_ptr<const PersistentCode> put(const std::string& key, const PersistentPieces& code);
   /// Removes the translations of a key.
   void forget(const std::string& key);
+  /// Call when a process ends: returns how many superblocks it and others before it made since the
+  /// translations were last put.
+  std::size_t add_unsaved(const std::string& key, std::size_t made);
 
   /// Returns the seed for programs of a kind; nullopt if there is none.
   std::optional<Seed> seed(const std::string& kind);
@@ -66,6 +70,7 @@ class PersistentStore {
   std::filesystem::path folder_;
   Seeds seeds_;
   FileIdentities identities_;
+  UnsavedCounts unsaved_;
   std::map<std::string, std::shared_ptr<const PersistentCode>> entries_;
   bool wrote_ = false;
   bool lost_ = false;

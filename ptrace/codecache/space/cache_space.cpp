@@ -74,7 +74,8 @@ CacheSpace::CacheSpace(Process& process, std::shared_ptr<SourceStatistics> sums,
       kept_{process, code_} {}
 
 CacheSpace::~CacheSpace() {
-  kept_.keep();
+  auto saved = kept_.keep();
+  if (!code_mapping_changed_) code_.leave(std::move(saved));
   sums_->superblocks += code_.blocks();
   sums_->translated_instructions += code_.instructions();
   sums_->code_bytes += code_.bytes_used();
@@ -178,6 +179,7 @@ Result<std::shared_ptr<CacheSpace>> CacheSpace::of(Thread& thread, const Config&
   if (trap.handler == std::bit_cast<std::uint64_t>(SIG_IGN)) process.trap_action.damaged = true;
   space->code_.record_values(config.values);
   space->kept_.begin(config.store, *space->memory_, space->calls_.calls());
+  if (space->code_.loaded()) space->profile_.expect_known_code();
   process.cache_space = space;
   // An error is one of the next call, too.
   (void)space->refresh(std::move(open_files));
@@ -255,6 +257,7 @@ void CacheSpace::leave_section(const RestartableSection& section) {
 }
 
 void CacheSpace::change_mappings(const MappingChange& change) {
+  code_mapping_changed_ |= memory_->overlaps_code(change.begin, change.end);
   if (change.begin < change.end && executable_.overlaps(change.begin, change.end)) {
     if (has_company()) note_replaced(change.begin, change.end);
     pages_.forget();

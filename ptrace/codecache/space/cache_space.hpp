@@ -192,6 +192,7 @@ class CacheSpace {
   bool room_wanted_ = false;
   bool mappings_current_ = false;
   bool kernel_writes_ = false;
+  bool code_mapping_changed_ = false;  ///< By the program, which must not.
   std::string why_disabled_;
 };
 

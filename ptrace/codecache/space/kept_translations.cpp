@@ -19,7 +19,8 @@
 namespace backtrail::tracee::cache {
 namespace {
 
-/// New superblocks below this share of the old ones are not worth saving.
+/// The superblocks that processes have made since the last saving are worth another one from this
+/// share of the old ones on: making them takes as long.
 constexpr std::size_t kWorthKeepingShare = 64;
 /// A fork saves only more than this many and this share, because the child may diverge at once.
 constexpr std::size_t kWorthKeepingMeanwhileShare = 4;
@@ -189,8 +190,8 @@ std::size_t KeptTranslations::usable_blocks(const PersistentCode& code) const {
   });
 }
 
-void KeptTranslations::keep() {
-  if (!store_) return;
+std::shared_ptr<const PersistentCode> KeptTranslations::keep() {
+  if (!store_) return nullptr;
   const auto& loaded = code_.loaded();
   const std::uint64_t used = code_.bytes_used();
   const std::size_t made = code_.blocks_of_files();
@@ -201,16 +202,17 @@ void KeptTranslations::keep() {
     // it.
     const bool forgets = loaded && (code_.cleared() != 0 || 2 * usable_blocks(*loaded) < old);
     if (forgets) store_->forget(key_);
-    return;
+    return nullptr;
   }
+  if (made == 0) return nullptr;
   const auto other = store_->find(key_);
-  if (made <= (other ? old / kWorthKeepingShare : 0)) return;
+  if (other && store_->add_unsaved(key_, made) <= old / kWorthKeepingShare) return nullptr;
   // Keep the process that leaves the most, of those that run at the same time.
   if (other && other != loaded &&
       usable_blocks(*other) >= made + (loaded ? usable_blocks(*loaded) : 0)) {
-    return;
+    return nullptr;
   }
-  put(CodeCache::Keeping::kAtEnd);
+  return put(CodeCache::Keeping::kAtEnd);
 }
 
 void KeptTranslations::keep_for_child() {
@@ -220,7 +222,7 @@ void KeptTranslations::keep_for_child() {
   const std::size_t kept = old + kept_meanwhile_;
   if (made - kept_meanwhile_ <= kWorthKeepingMeanwhile + kept / kWorthKeepingMeanwhileShare) return;
   kept_meanwhile_ = made;
-  put(CodeCache::Keeping::kMeanwhile);
+  (void)put(CodeCache::Keeping::kMeanwhile);
 }
 
 FileIdentity KeptTranslations::identity_in_store() const {
@@ -229,15 +231,17 @@ FileIdentity KeptTranslations::identity_in_store() const {
   };
 }
 
-void KeptTranslations::put(CodeCache::Keeping when) {
+std::shared_ptr<const PersistentCode> KeptTranslations::put(CodeCache::Keeping when) {
   // A file that somebody has overwritten meanwhile is another one.
   modules_.forget_if(
       [identity_of = identity_in_store()](const CodeModule& module, const std::string& path) {
         return !is_still(module, path, identity_of);
       });
+  std::shared_ptr<const PersistentCode> saved;
   code_.keep(modules_.kept(), when,
-             [this](const PersistentPieces& code) { store_->put(key_, code); });
+             [&](const PersistentPieces& code) { saved = store_->put(key_, code); });
   offer_to_its_kind();
+  return saved;
 }
 
 }  // namespace backtrail::tracee::cache

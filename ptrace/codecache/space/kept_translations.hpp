@@ -48,8 +48,8 @@ class KeptTranslations {
 
   /// Keeps nothing from now on.
   void give_up() { store_.reset(); }
-  /// Call at the end: saves the translations if that is worth it.
-  void keep();
+  /// Call at the end: saves the translations if that is worth it, and returns them then.
+  std::shared_ptr<const PersistentCode> keep();
   /// Call before a fork: saves the translations if many of them are not kept yet, because the child
   /// begins with the parent's state.
   void keep_for_child();
@@ -60,7 +60,7 @@ class KeptTranslations {
   /// Offers the translations saved for this program as a seed for others of its kind.
   void offer_to_its_kind();
   void unload(const std::vector<CodeModule>& modules);
-  void put(CodeCache::Keeping when);
+  std::shared_ptr<const PersistentCode> put(CodeCache::Keeping when);
   [[nodiscard]] FileIdentity identity_in_store() const;
   /// Returns how many superblocks belong to modules that are, or were, mapped here.
   [[nodiscard]] std::size_t usable_blocks(const PersistentCode& code) const;

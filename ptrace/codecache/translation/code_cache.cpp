@@ -450,6 +450,7 @@ void CodeCache::load(std::shared_ptr<const PersistentCode> kept) {
   }
   if (kept->records_values() != maker_.records_values()) return;
   memory_.fill_code(parts.code);
+  links_.note_changes_before(parts.code.size());
   maker_.go_on_at(parts.code.size());
   exits_ = std::make_shared<decoder::ExitTable>(kept->exits(kept));
   superblocks_.load(kept);
@@ -472,6 +473,8 @@ void CodeCache::keep(const PersistentModules& modules, Keeping when,
   if (when == Keeping::kMeanwhile) {
     copy.assign(code.begin(), code.end());
     code = copy;
+  } else {
+    kept_at_end_ = true;
   }
   save_code({.older = loaded_.code() ? loaded_.code()->parts() : PersistentView{},
              .superblocks = superblocks_,
@@ -480,8 +483,23 @@ void CodeCache::keep(const PersistentModules& modules, Keeping when,
              .values = values_,
              .links = links_,
              .miss = miss(),
+             .dispatch = memory_.code(),
              .without_calls = calls_renewed_},
             modules, code, use);
+}
+
+void CodeCache::leave(std::shared_ptr<const PersistentCode> saved) {
+  if (cleared_ != 0) return;
+  if (kept_at_end_) {
+    if (saved) memory_.leave_code({.code = saved->parts().code, .owner = saved, .changed = {}});
+    return;
+  }
+  const auto& loaded = loaded_.code();
+  auto changed = links_.changes();
+  if (loaded && changed) {
+    memory_.leave_code(
+        {.code = loaded->parts().code, .owner = loaded, .changed = std::move(*changed)});
+  }
 }
 
 }  // namespace backtrail::tracee::cache

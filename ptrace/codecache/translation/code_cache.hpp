@@ -92,6 +92,9 @@ class CodeCache {
   /// after split_at() or clear().
   void keep(const PersistentModules& modules, Keeping when,
             const std::function<void(const PersistentPieces&)>& use);
+  /// Call at the end: tells the memory which code it is left with. `saved` is what was made of the
+  /// pieces that keep() has handed over at the end; null if nothing was.
+  void leave(std::shared_ptr<const PersistentCode> saved);
 
   /// Returns the translation of the code at `start` for direct transfers. If there is none,
   /// translates it; make_next() then translates some of the code that is likely to run next.
@@ -251,6 +254,7 @@ class CodeCache {
   const AheadFacts* ahead_ = nullptr;  ///< Set within translate_ahead().
   bool complete_ = true;               ///< False after split_at() or clear().
   bool calls_renewed_ = false;         ///< renew_calls() was called.
+  bool kept_at_end_ = false;           ///< The code is as it was saved.
   std::uint64_t drops_ = 0;
   std::uint64_t retranslated_ = 0;
   std::uint64_t renewed_ = 0;

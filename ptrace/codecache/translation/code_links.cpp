@@ -28,6 +28,14 @@ void CodeLinks::store(std::uint64_t offset, std::uint32_t value) {
   // The place may be unaligned, but lies within one cache line: the CPU stores it at once.
   void* place = host_.subspan(offset).data();
   __atomic_store_n(static_cast<std::uint32_t*>(place), value, __ATOMIC_RELEASE);
+  if (offset < noted_end_ && changes_.size() <= kMostChanges) {
+    changes_.push_back(static_cast<std::uint32_t>(offset));
+  }
+}
+
+std::optional<std::vector<std::uint32_t>> CodeLinks::changes() const {
+  if (changes_.size() > kMostChanges) return std::nullopt;
+  return changes_;
 }
 
 }  // namespace backtrail::tracee::cache

@@ -5,7 +5,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <vector>
 
 #include "arch/base/address.hpp"
 
@@ -43,9 +45,19 @@ class CodeLinks {
   /// Writes four bytes that lie within one cache line, by a single store.
   void store(std::uint64_t offset, std::uint32_t value);
 
+  /// Notes from now on which places before `end` are written.
+  void note_changes_before(std::uint64_t end) { noted_end_ = end; }
+  /// Returns the places written, some of them more than once; nullopt if there were more than
+  /// kMostChanges.
+  [[nodiscard]] std::optional<std::vector<std::uint32_t>> changes() const;
+
+  static constexpr std::size_t kMostChanges = 1U << 16U;
+
  private:
   std::span<std::uint8_t> host_;
   TraceeAddr address_;
+  std::uint64_t noted_end_ = 0;
+  std::vector<std::uint32_t> changes_;  ///< At most one more than kMostChanges.
 };
 
 }  // namespace backtrail::tracee::cache

@@ -35,6 +35,9 @@ class ExitProfile {
   [[nodiscard]] bool due() const { return samples_ >= kWanted; }
   /// Returns the counts by exit id.
   [[nodiscard]] const std::unordered_map<std::uint32_t, Count>& counts() const { return counts_; }
+  /// Takes few samples of each log from the beginning: the code was kept by an earlier process, and
+  /// with it what that one's samples told.
+  void expect_known_code() { rounds_ = kFirstRounds; }
   /// Forgets all samples. If they told nothing new, fewer logs are sampled from now on.
   void begin_again(bool told_something);
 

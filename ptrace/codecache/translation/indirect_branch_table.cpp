@@ -55,6 +55,22 @@ void IndirectBranchTable::reopen(TraceeAddr start, std::uint64_t entry) {
   open(start, entry);
 }
 
+void IndirectBranchTable::open_saved(std::span<const PersistentIbEntry> entries,
+                                     const translate::Branch& module) {
+  std::vector<bool> is_ours(table_.size());
+  for (const auto& [start, entry] : entries) {
+    if (start < module.first || module.second <= start) continue;
+    const std::size_t index = table_.index(start);
+    const TraceeAddr before = table_[index];
+    // The first one here leads to the dispatch stub.
+    if (!is_ours[index] && before != dispatch_) set_next(entry, before);
+    is_ours[index] = true;
+    table_.store(index, links_.address_of(entry));
+    ++open_;
+  }
+  make_fit(open_);
+}
+
 void IndirectBranchTable::close(TraceeAddr start, std::uint64_t entry) {
   const TraceeAddr at = links_.address_of(entry);
   const TraceeAddr after = next(entry);

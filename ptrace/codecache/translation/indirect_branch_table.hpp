@@ -6,10 +6,12 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "arch/base/address.hpp"
 #include "ptrace/codecache/memory/code_block.hpp"
 #include "ptrace/codecache/memory/entry_table.hpp"
+#include "ptrace/codecache/persist/persistent_code.hpp"
 #include "ptrace/codecache/translation/code_links.hpp"
 #include "ptrace/codecache/translation/superblocks.hpp"
 
@@ -47,8 +49,14 @@ class IndirectBranchTable {
   void open(TraceeAddr start, std::uint64_t entry);
   /// Puts an entry that has been closed, or never opened, at the beginning of its chain.
   void reopen(TraceeAddr start, std::uint64_t entry);
+  /// Opens the saved entries of a module, none of which has been in a chain yet. The code must be
+  /// as it was saved: each of them leads on to the one before it that shares its place in a table
+  /// of EntryTable::size_for(entries.size()) places, which is the table's size now.
+  void open_saved(std::span<const PersistentIbEntry> entries,
+                  const arch::cpu::translate::Branch& module);
   /// Takes an entry out of its chain. A thread heading for it goes on to the next one.
   void close(TraceeAddr start, std::uint64_t entry);
+  [[nodiscard]] std::size_t size() const { return table_.size(); }
   /// Enlarges the table if it is too small for this number of entries.
   void make_fit(std::size_t entries);
   /// Enlarges the table to kTableEntries places or more: chains are then short whatever the

@@ -30,7 +30,6 @@ void LoadedCode::load(std::shared_ptr<const PersistentCode> loaded,
 void LoadedCode::clear() {
   usable_ = false;
   active_.clear();
-  entries_.clear();
 }
 
 bool LoadedCode::is_active(TraceeAddr address) const {
@@ -45,12 +44,16 @@ std::optional<std::uint64_t> LoadedCode::translation(TraceeAddr start) const {
 void LoadedCode::activate(const translate::Branch& module,
                           const FindTranslation& find_translation) {
   active_.push_back(module);
-  if (std::erase(left_, module) != 0) links_.restore(module);
-  table_.make_fit(loaded_->parts().ib_entries.size());
-  for (const auto& [start, entry] : loaded_->parts().ib_entries) {
-    if (!is_in(module, start)) continue;
-    table_.reopen(start, entry);
-    entries_.emplace_back(start, entry);
+  const bool comes_back = std::erase(left_, module) != 0;
+  if (comes_back) links_.restore(module);
+  const auto& entries = loaded_->parts().ib_entries;
+  table_.make_fit(entries.size());
+  if (!comes_back && table_.size() == EntryTable::size_for(entries.size())) {
+    table_.open_saved(entries, module);
+  } else {
+    for (const auto& [start, entry] : entries) {
+      if (is_in(module, start)) table_.reopen(start, entry);
+    }
   }
   link_crossing(module, find_translation);
 }
@@ -77,11 +80,9 @@ bool LoadedCode::deactivate(TraceeAddr begin, TraceeAddr end) {
   if (gone.empty()) return false;
   left_.insert(left_.end(), gone.begin(), gone.end());
   links_.release_modules(gone);
-  std::erase_if(entries_, [&](const PersistentIbEntry& entry) {
-    if (!is_in_any(gone, entry.first)) return false;
-    table_.close(entry.first, entry.second);
-    return true;
-  });
+  for (const auto& [start, entry] : loaded_->parts().ib_entries) {
+    if (is_in_any(gone, start)) table_.close(start, entry);
+  }
   return true;
 }
 

@@ -65,9 +65,8 @@ class LoadedCode {
   std::shared_ptr<const PersistentCode> loaded_;
   std::shared_ptr<const decoder::ExitTable> exits_;
   bool usable_ = false;
-  CodeRanges active_;                       ///< Active modules.
-  CodeRanges left_;                         ///< Modules that were active and are not now.
-  std::vector<PersistentIbEntry> entries_;  ///< Indirect-branch entries of active modules.
+  CodeRanges active_;  ///< Active modules.
+  CodeRanges left_;    ///< Modules that were active and are not now.
 };
 
 }  // namespace backtrail::tracee::cache

@@ -4,11 +4,13 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "arch/base/check.hpp"
 #include "arch/cpu/translator.hpp"
+#include "ptrace/codecache/memory/entry_table.hpp"
 #include "ptrace/codecache/persist/persistent_index.hpp"
 
 namespace backtrail::tracee::cache {
@@ -48,6 +50,23 @@ void open_entries(const CodeToSave& what, const PersistentIndex& index,
   }
 }
 
+/// Leads each indirect-branch entry to the one before it of its module that shares its place in the
+/// table, as IndirectBranchTable::open_saved() needs them.
+void chain_entries(const CodeToSave& what, const PersistentIndex& index,
+                   std::span<std::uint8_t> code) {
+  const std::size_t size = EntryTable::size_for(index.ib_entries().size());
+  std::unordered_map<std::uint64_t, std::uint32_t> newest;  // by module and place
+  for (const auto& [start, entry] : index.ib_entries()) {
+    const std::uint64_t place = EntryTable::index_in(size, start);
+    const auto [at, is_first] = newest.try_emplace(index.number_of(start) * size + place, entry);
+    const TraceeAddr next = is_first ? what.dispatch : what.links.address_of(at->second);
+    at->second = entry;
+    const std::uint64_t link = entry - CodeLinks::kBytes;
+    const std::uint32_t distance = what.links.distance_to(link, next);
+    std::memcpy(code.subspan(link).data(), &distance, sizeof distance);
+  }
+}
+
 /// Links each exit within its module, and leads others to the dispatch stub. Returns the exits that
 /// may be linked later, when the modules at both ends are active.
 std::vector<std::uint32_t> link_exits(const CodeToSave& what, const PersistentIndex& index,
@@ -74,6 +93,7 @@ void save_code(const CodeToSave& what, const PersistentModules& modules,
                const std::function<void(const PersistentPieces&)>& use) {
   const PersistentIndex index = index_of(what, modules);
   open_entries(what, index, code);
+  chain_entries(what, index, code);
   const auto crossing = link_exits(what, index, code);
   const PersistentView& old = what.older;
   const decoder::ValuePoints::Base values = what.exits.values().added();

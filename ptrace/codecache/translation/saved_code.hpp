@@ -26,8 +26,9 @@ struct CodeToSave {
   const decoder::ExitTable& exits;
   const RecordedValues& values;
   const CodeLinks& links;
-  TraceeAddr miss;     ///< The dispatch stub for direct exits.
-  bool without_calls;  ///< Leaves out superblocks that come to a system call.
+  TraceeAddr miss;      ///< The dispatch stub for direct exits.
+  TraceeAddr dispatch;  ///< The dispatch stub for indirect branches.
+  bool without_calls;   ///< Leaves out superblocks that come to a system call.
 };
 
 /// Calls `use` with all parts of the file to be written. `code` holds the bytes of all translations

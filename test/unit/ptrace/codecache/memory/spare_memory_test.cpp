@@ -85,19 +85,35 @@ TEST_F(SpareMemoryTest, PrefersThatOfTheSameProgram) {
   EXPECT_EQ(spare_.take("/usr/bin/cc1").get(), compiler);
 }
 
-TEST_F(SpareMemoryTest, LeavesTheLargestToItsProgram) {
-  const MemoryFile* compiler = give(memory(1), "/usr/bin/cc1");
+TEST_F(SpareMemoryTest, LeavesThatOfOthersToThemWhileThereIsRoom) {
+  for (std::size_t i = 0; i + 1 < SpareMemory::kEnough; ++i) give(memory(), "/bin/sh");
+  EXPECT_EQ(spare_.take("/bin/true"), nullptr);
   const MemoryFile* shell = give(memory(), "/bin/sh");
-  EXPECT_EQ(spare_.take("/bin/true").get(), shell);
+  EXPECT_NE(spare_.take("/bin/true"), nullptr);
+  EXPECT_EQ(spare_.take("/bin/sh").get(), shell);
+}
+
+TEST_F(SpareMemoryTest, TakesWhatHasWaitedTheLongest) {
+  const MemoryFile* compiler = give(memory(1), "/usr/bin/cc1");
+  for (std::size_t i = 0; i < SpareMemory::kEnough; ++i) give(memory(), "/bin/sh");
   EXPECT_EQ(spare_.take("/bin/true").get(), compiler);
+}
+
+TEST_F(SpareMemoryTest, TakesThatOfOthersWhereBytesAreScarce) {
+  constexpr std::size_t kSegments = 2;
+  auto given = memory(kSegments);
+  SpareMemory little{given->populated()};
+  const MemoryFile* compiler = given.get();
+  little.give(std::move(given), "/usr/bin/cc1");
+  EXPECT_EQ(little.take("/bin/true").get(), compiler);
 }
 
 TEST_F(SpareMemoryTest, TakesAnotherIfTheBestIsInUse) {
   auto given = memory();
   const UniqueFd other{::open(("/proc/self/fd/" + std::to_string(given->fd())).c_str(), O_RDWR)};
+  const MemoryFile* older = give(memory(), "/bin/true");
   give(std::move(given), "/bin/true");
-  const MemoryFile* shell = give(memory(), "/bin/sh");
-  EXPECT_EQ(spare_.take("/bin/true").get(), shell);
+  EXPECT_EQ(spare_.take("/bin/true").get(), older);
 }
 
 TEST_F(SpareMemoryTest, LeavesHalfOfTheDescriptorsFree) {

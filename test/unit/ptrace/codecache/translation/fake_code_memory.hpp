@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "arch/x86/translate/layout.hpp"
@@ -43,6 +44,8 @@ class FakeCodeMemory : public CodeMemory {
   void fill_code(std::span<const std::uint8_t> code) override {
     std::copy(code.begin(), code.end(), code_.begin());
   }
+  void leave_code(LeftCode left) override { left_ = std::move(left); }
+  [[nodiscard]] const LeftCode& left() const { return left_; }
   void settle_code(std::uint64_t end) override { settled_ = end; }
   void settle_first() override { settled_first_ = true; }
   [[nodiscard]] bool settled_first() const { return settled_first_; }
@@ -51,6 +54,7 @@ class FakeCodeMemory : public CodeMemory {
  private:
   mutable std::vector<std::uint8_t> code_;
   FakeEntries entries_;
+  LeftCode left_;
   std::uint64_t settled_ = 0;
   bool settled_first_ = false;
 };
