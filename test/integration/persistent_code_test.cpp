@@ -9,6 +9,7 @@
 
 #include "decoder/trace/trace_consumer.hpp"
 #include "engine_driver.hpp"
+#include "ptrace/codecache/memory/spare_memory.hpp"
 #include "ptrace/codecache/persist/persistent_store.hpp"
 #include "ptrace/source/source_statistics.hpp"
 #include "ptrace/trace/thread_trace.hpp"
@@ -21,6 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using Store = std::shared_ptr<cache::PersistentStore>;
+using Spare = std::shared_ptr<cache::SpareMemory>;
 
 class KeptRecords : public decoder::TraceConsumer {
  public:
@@ -37,7 +39,8 @@ struct CountedRun {
 };
 
 CountedRun run_with(const Store& store, const std::string& name,
-                    const std::vector<std::string>& arguments = {}, bool random_addresses = false) {
+                    const std::vector<std::string>& arguments = {}, bool random_addresses = false,
+                    const Spare& spare = nullptr) {
   const test::OneCpu misses_by_stops;
   CountedRun outcome;
   KeptRecords collector;
@@ -46,8 +49,11 @@ CountedRun run_with(const Store& store, const std::string& name,
   driver.random_addresses = random_addresses;
   const pid_t pid = driver.launch(name, arguments);
   const ThreadId id{pid, pid};
-  EXPECT_TRUE(driver.engine.enable_trace(
-      id, {.format = TraceFormat::kBts, .size_bytes = 0, .statistics = sums, .kept = store}));
+  EXPECT_TRUE(driver.engine.enable_trace(id, {.format = TraceFormat::kBts,
+                                              .size_bytes = 0,
+                                              .statistics = sums,
+                                              .kept = store,
+                                              .spare = spare}));
   Thread* thread = driver.engine.find(id);
   if (thread == nullptr || !thread->trace()) return outcome;
   thread->trace()->hub().add(collector, *thread->pc());
@@ -171,6 +177,39 @@ TEST(PersistentCode, MayBeMadeBetterAndKeptAgain) {
   ASSERT_GT(first.records.size(), 1'000'000U);
   for (int i = 0; i < (test::kSanitized ? 1 : 3); ++i) expect_same(first, run());
 }
+
+/// Each process but the first finds its code where the one before left it.
+class CodeLeftBy : public testing::TestWithParam<const char*> {};
+
+TEST_P(CodeLeftBy, IsThatOfTheNextProcess) {
+  const Folder folder;
+  const auto store = std::make_shared<cache::PersistentStore>(folder.inner());
+  const auto spare = std::make_shared<cache::SpareMemory>(cache::SpareMemory::kMostBytes);
+  const std::string program = fs::canonical(fs::path{BT_INFERIOR_DIR} / GetParam());
+  const auto run = [&] { return run_with(store, GetParam(), {}, false, spare); };
+  const CountedRun first = run();
+  for (int i = 0; i < 4; ++i) {
+    auto memory = spare->take(program);
+    if (!memory) GTEST_SKIP() << "no leases on memory files: fcntl(2), F_SETLEASE";
+    const auto& left = memory->left_code;
+    ASSERT_FALSE(left.code.empty());
+    // What was changed since is known.
+    std::uint8_t* code = memory->host() + cache::kTableBytes;
+    for (const std::uint32_t at : left.changed) {
+      const auto saved = left.code.subspan(at, cache::LeftCode::kChangedBytes);
+      std::copy(saved.begin(), saved.end(), code + at);
+    }
+    EXPECT_TRUE(std::equal(left.code.begin(), left.code.end(), code));
+    spare->give(std::move(memory), program);
+    const CountedRun next = run();
+    expect_same(first, next);
+    EXPECT_LT(next.misses, first.misses);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Programs, CodeLeftBy,
+                         testing::Values("plain_static", "calls", "throws", "jumps", "loads",
+                                         "habits"));
 
 TEST(PersistentCode, OfAProgramThatFiltersItsCallsIsForProgramsThatDoNotYet) {
   const Folder folder;

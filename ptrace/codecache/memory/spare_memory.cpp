@@ -45,9 +45,8 @@ void SpareMemory::give(std::unique_ptr<MemoryFile> memory, std::string program) 
 
 std::unique_ptr<MemoryFile> SpareMemory::take(std::string_view program) {
   const auto is_free = [](const Spare& spare) { return spare.memory->is_ours_alone(); };
-  auto best = std::ranges::find_if(spares_, [&](const Spare& spare) {
-    return spare.program == program && is_free(spare);
-  });
+  auto best = std::ranges::find_if(
+      spares_, [&](const Spare& spare) { return spare.program == program && is_free(spare); });
   if (best == spares_.end() && is_nearly_full()) {
     const auto oldest = std::find_if(spares_.rbegin(), spares_.rend(), is_free);
     if (oldest != spares_.rend()) best = std::prev(oldest.base());

@@ -395,6 +395,58 @@ TEST_F(CodeCacheTest, LoadedCodeIsRetranslatedLikeAnyOther) {
   EXPECT_EQ(other.code.blocks(), 1U);
 }
 
+/// Returns true if the memory begins with the code that it was left with. `restores`: once the
+/// places that were changed are restored.
+bool holds_what_was_left(FakeCodeMemory& memory, bool restores) {
+  const LeftCode& left = memory.left();
+  const auto there = memory.host_code().first(left.code.size());
+  std::vector<std::uint8_t> code{there.begin(), there.end()};
+  for (const std::uint32_t at : left.changed) {
+    const auto saved = left.code.subspan(at, LeftCode::kChangedBytes);
+    if (restores) std::copy(saved.begin(), saved.end(), code.begin() + at);
+  }
+  return std::equal(code.begin(), code.end(), left.code.begin(), left.code.end());
+}
+
+TEST_F(CodeCacheTest, LeavesItsCodeToTheNextProcess) {
+  (void)process_.translation(Program::kStart);
+  (void)process_.ib_entry(Program::kTarget);
+  const std::uint32_t taken = *process_.exit_to(Program::kTarget, ExitKind::kDirect);
+  const auto saved = process_.save({.present = {kModule}, .gone = {}});
+  ASSERT_NE(saved, nullptr);
+  code_.leave(saved);
+  EXPECT_EQ(process_.memory.left().owner, saved);
+  EXPECT_TRUE(process_.memory.left().changed.empty());
+  EXPECT_TRUE(holds_what_was_left(process_.memory, false));
+
+  Fake other;
+  other.code.load(saved);
+  other.code.activate(kModule.begin, kModule.end);
+  ExitProfile profile;
+  profile.sample(std::vector<std::uint32_t>(1000, taken), [](auto, auto) { return std::nullopt; });
+  EXPECT_TRUE(other.code.retranslate_by_profile(profile));
+  other.code.drop(Program::kTarget, Program::kTarget + 1);
+  other.code.leave(nullptr);
+  EXPECT_EQ(other.memory.left().owner, saved);
+  EXPECT_FALSE(holds_what_was_left(other.memory, false));
+  EXPECT_TRUE(holds_what_was_left(other.memory, true));
+}
+
+TEST_F(CodeCacheTest, LeavesNothingThatIsNotAsItWasSaved) {
+  (void)process_.translation(Program::kStart);
+  code_.leave(nullptr);
+  EXPECT_TRUE(process_.memory.left().code.empty());
+  const auto saved = process_.save({.present = {kModule}, .gone = {}});
+  code_.leave(nullptr);  // writing it failed
+  EXPECT_TRUE(process_.memory.left().code.empty());
+
+  Fake cleared;
+  cleared.code.load(saved);
+  cleared.code.clear();
+  cleared.code.leave(nullptr);
+  EXPECT_TRUE(cleared.memory.left().code.empty());
+}
+
 TEST_F(CodeCacheTest, ARetiredModuleIsSavedUnlessItIsForgotten) {
   (void)process_.translation(Program::kStart);
   code_.unload(kModule.begin, kModule.end);

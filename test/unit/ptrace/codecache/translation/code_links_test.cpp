@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstring>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -53,6 +54,24 @@ TEST_F(CodeLinksTest, ChangesFourBytesAlone) {
 TEST_F(CodeLinksTest, KnowsAddressesByOffsetAndBack) {
   EXPECT_EQ(links_.address_of(8), kCode + 8);
   EXPECT_EQ(links_.offset_of(kCode + 8), 8U);
+}
+
+TEST_F(CodeLinksTest, NotesWhatWasChangedInSavedCode) {
+  links_.store(16, 1);
+  EXPECT_EQ(links_.changes(), std::vector<std::uint32_t>{});
+  links_.note_changes_before(64);
+  links_.store(32, 1);
+  links_.store(64, 1);
+  links_.point(16, kCode);
+  EXPECT_EQ(links_.changes(), (std::vector<std::uint32_t>{32, 16}));
+}
+
+TEST_F(CodeLinksTest, NotesNothingMoreOnceThereIsTooMuch) {
+  links_.note_changes_before(64);
+  for (std::size_t i = 0; i < CodeLinks::kMostChanges; ++i) links_.store(16, 1);
+  EXPECT_TRUE(links_.changes());
+  links_.store(16, 1);
+  EXPECT_FALSE(links_.changes());
 }
 
 }  // namespace

@@ -18,6 +18,12 @@ namespace translate = arch::x86::translate;
 constexpr TraceeAddr kA{0x40'1000};
 constexpr TraceeAddr kB{0x41'1000};
 constexpr TraceeAddr kC{0x42'1000};
+/// An address with a place of its own.
+constexpr TraceeAddr kOther{0x40'1010};
+
+PersistentIbEntry saved(TraceeAddr start, std::uint64_t entry) {
+  return {start, static_cast<std::uint32_t>(entry)};
+}
 
 class IndirectBranchTableTest : public testing::Test {
  protected:
@@ -115,6 +121,28 @@ TEST_F(IndirectBranchTableTest, AClosedEntryIsOpenedAgain) {
   table_.reopen(kC, c);
   EXPECT_TRUE(finds(kC));
   EXPECT_EQ(next(c), a);
+}
+
+TEST_F(IndirectBranchTableTest, SavedEntriesOfAModuleAreOpenedAtOnce) {
+  // Saved: those of the module that share a place lead to each other.
+  const auto a = make(kA);
+  const auto b = make(kB);
+  links_.point(b - CodeLinks::kBytes, memory_.code() + a);
+  const auto other = make(kOther);
+  const auto c = open(kC);  // of another module
+  const std::array entries{saved(kA, a), saved(kB, b), saved(kOther, other),
+                           saved(kB + 0x100'0000, 0x4000)};
+  table_.open_saved(entries, {kA, kB + 1});
+  EXPECT_TRUE(finds(kA));
+  EXPECT_TRUE(finds(kB));
+  EXPECT_TRUE(finds(kC));
+  EXPECT_TRUE(finds(kOther));
+  EXPECT_EQ(table_.first(kA), memory_.code() + b);
+  EXPECT_EQ(next(b), a);
+  EXPECT_EQ(next(a), c);
+  EXPECT_EQ(next(c), 0U);
+  EXPECT_EQ(next(other), 0U);
+  EXPECT_EQ(table_.find(kB + 0x100'0000), nullptr);
 }
 
 TEST_F(IndirectBranchTableTest, IsWidenedOnceAndKeepsItsEntries) {

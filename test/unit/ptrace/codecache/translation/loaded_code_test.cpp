@@ -24,6 +24,7 @@ class LoadedCodeTest : public testing::Test {
     links_.point(Example::kLinks[0], memory_.code() + Example::kCodeOfB);
     links_.point(Example::kLinks[1], memory_.code() + kMiss);
     links_.point(Example::kLinks[2], memory_.code() + kMiss);
+    links_.point(Example::kEntryOfB - CodeLinks::kBytes, memory_.code());
   }
   void activate(const arch::x86::translate::Branch& module) {
     loaded_.activate(module, [this](TraceeAddr start) { return loaded_.translation(start); });
