@@ -166,6 +166,7 @@ void Births::handle_fork(Thread& parent, pid_t child_pid, bool shares) {
     cache::share_space(parent.process(), **child);
   } else if (const auto& space = parent.process().cache_space) {
     space->kept().keep_for_child();
+    (*child)->inherited_code = space->code_of_child();
   }
   // A client takes a vfork's child for one that shares the memory.
   const StopKind kind = shares ? StopKind::kVfork : StopKind::kFork;

@@ -282,6 +282,7 @@ Result<void> Thread::run(RunRequest what, int signal) {
   }
   // A thread that is gone is as good as running: its exit status is on its way.
   process_.forget_insn_bytes();
+  process_.inherited_code.reset();
   set_state(State::kRunning);
   last_run_ = what;
   trap_flag_.running();

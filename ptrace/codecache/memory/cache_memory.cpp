@@ -197,21 +197,25 @@ std::span<const std::uint64_t> ThreadMemory::values() const {
 }
 
 Result<std::unique_ptr<CacheMemory>> CacheMemory::create(Thread& thread, bool records_values,
-                                                         std::shared_ptr<SpareMemory> spare) {
+                                                         std::shared_ptr<SpareMemory> spare,
+                                                         const MemoryPlaces* free_places) {
   const std::uint64_t part_bytes = records_values ? kRecordingThreadBytes : kThreadBytes;
   std::unique_ptr<CacheMemory> memory{new CacheMemory{part_bytes, std::move(spare)}};
   Process& process = thread.process();
   process.address_limit.leave_room(process.pid(), kMappedBytes);
-  const auto done = memory->map(thread);
+  const auto done = memory->map(thread, free_places);
   if (done) return memory;
   (void)process.address_limit.lower(process.pid());
   return fail(done.error());
 }
 
-Result<void> CacheMemory::map(Thread& thread) {
+Result<void> CacheMemory::map(Thread& thread, const MemoryPlaces* free_places) {
   Process& process = thread.process();
   const ProcFs proc;
-  BT_TRY(const std::vector<MapEntry> maps, proc.maps(process.pid()));
+  std::vector<MapEntry> maps;
+  if (free_places == nullptr) {
+    BT_TRY(maps, proc.maps(process.pid()));
+  }
   BT_TRY(const BorrowedName name, BorrowedName::of(thread));
   BT_TRY(RemoteCalls remote, RemoteCalls::begin(thread));
   program_ = proc.exe(process.pid()).value_or("");
@@ -219,13 +223,26 @@ Result<void> CacheMemory::map(Thread& thread) {
   left_ = std::exchange(file_->left_code, {});
   entries_ = EntryTable{host(), host() + MemoryFile::kMoreTableAt,
                         policy().data() + static_cast<std::size_t>(translate::Policy::kIndexMask)};
-  auto done = map_code(remote, there, maps, program_);
-  if (done) done = map_rest(remote, there, maps);
+  auto done = map_code(remote, there,
+                       free_places != nullptr ? std::vector{free_places->mapping.value()}
+                                              : code_places(maps, program_));
+  if (done && free_places != nullptr) {
+    table_ = free_places->table;
+    add_first_chunk(free_places->threads);
+    done = map_rest(remote, there, true);
+  } else if (done) {
+    const auto is_free = place_rest(remote, there, maps);
+    done = is_free ? map_rest(remote, there, *is_free) : fail(is_free.error());
+  }
   if (!done) {
     (void)remote.call(SYS_close, {there});
     if (code_ != TraceeAddr{}) (void)remote.call(SYS_munmap, {mapping().value(), kSharedBytes});
   }
   return done;
+}
+
+void CacheMemory::add_first_chunk(TraceeAddr base) {
+  chunks_.push_back({host() + MemoryFile::kThreadsAt, base});
 }
 
 Result<std::uint64_t> CacheMemory::get_file(Process& process, RemoteCalls& remote,
@@ -262,8 +279,8 @@ bool CacheMemory::may_use_spare(const Process& process) const {
 }
 
 Result<void> CacheMemory::map_code(RemoteCalls& remote, std::uint64_t fd,
-                                   const std::vector<MapEntry>& maps, const std::string& exe) {
-  for (const std::uint64_t place : code_places(maps, exe)) {
+                                   const std::vector<std::uint64_t>& places) {
+  for (const std::uint64_t place : places) {
     const std::uint64_t flags = MAP_SHARED | (place != 0 ? MAP_FIXED_NOREPLACE : 0U);
     const std::uint64_t at = page_begin(place);
     const auto got =
@@ -279,8 +296,8 @@ Result<void> CacheMemory::map_code(RemoteCalls& remote, std::uint64_t fd,
   return fail(TraceErrc::kUnsupported, "map translated code");
 }
 
-Result<void> CacheMemory::map_rest(RemoteCalls& remote, std::uint64_t fd,
-                                   const std::vector<MapEntry>& maps) {
+Result<bool> CacheMemory::place_rest(RemoteCalls& remote, std::uint64_t fd,
+                                     const std::vector<MapEntry>& maps) {
   const auto is_free = [&](std::uint64_t at, std::uint64_t bytes) {
     const auto apart = [&](std::uint64_t begin, std::uint64_t end) {
       return at + bytes <= begin || end <= at;
@@ -293,15 +310,22 @@ Result<void> CacheMemory::map_rest(RemoteCalls& remote, std::uint64_t fd,
   while (table > kTableStep && !is_free(table, kTableSpan)) table -= kTableStep;
   if (table <= kTableStep) return fail(TraceErrc::kUnsupported, "map the look-up table");
   table_ = TraceeAddr{table};
-  TraceeAddr threads = mapping() - kThreadsBytes;
-  const bool free_there = is_free(threads.value(), kThreadsBytes);
-  if (!free_there) {
+  const TraceeAddr threads = mapping() - kThreadsBytes;
+  const bool is_free_below = is_free(threads.value(), kThreadsBytes);
+  if (is_free_below) {
+    add_first_chunk(threads);
+  } else {
     BT_TRY(const std::uint64_t anywhere,
            remote.call(SYS_mmap,
                        {0, kThreadsBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, kSharedBytes}));
-    threads = TraceeAddr{anywhere};
+    add_first_chunk(TraceeAddr{anywhere});
   }
-  chunks_.push_back({host() + MemoryFile::kThreadsAt, threads});
+  return is_free_below;
+}
+
+Result<void> CacheMemory::map_rest(RemoteCalls& remote, std::uint64_t fd, bool maps_threads) {
+  const std::uint64_t table = table_.value();
+  const TraceeAddr threads = chunks_.front().base;
   CallBatch batch{code_};
   constexpr std::uint64_t kFixed = MAP_SHARED | MAP_FIXED_NOREPLACE;
   const auto map_table = [&](std::uint64_t at, std::uint64_t bytes, std::uint64_t offset) {
@@ -310,7 +334,7 @@ Result<void> CacheMemory::map_rest(RemoteCalls& remote, std::uint64_t fd,
   map_table(table, kFirstTableBytes, 0);
   map_table(table + kFirstTableBytes, kMoreTableBytes, MemoryFile::kMoreTableAt);
   map_table(table + translate::kEntryTableBytes, kTableBytes - kFirstTableBytes, kFirstTableBytes);
-  if (free_there) {
+  if (maps_threads) {
     batch.call(SYS_mmap,
                {threads.value(), kThreadsBytes, PROT_READ | PROT_WRITE, kFixed, fd, kSharedBytes},
                threads.value());

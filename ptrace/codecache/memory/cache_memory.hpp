@@ -107,6 +107,13 @@ class ThreadMemory {
   LogRange log_;
 };
 
+/// Addresses in the program.
+struct MemoryPlaces {
+  TraceeAddr mapping;  ///< Of table and code.
+  TraceeAddr table;
+  TraceeAddr threads;  ///< Of the first chunk.
+};
+
 class CacheMemory : public CodeMemory {
  public:
   /// Size of the mappings in the program's address space at first.
@@ -116,8 +123,10 @@ class CacheMemory : public CodeMemory {
   /// outside of system calls. Errors: kTraceeGone, kUnsupported; the errnos of the calls.
   /// @param records_values  Thread parts have room for values.
   /// @param spare           Memory is taken from there and given back; may be null.
+  /// @param free_places     Where the process has nothing; null: that is looked up.
   static Result<std::unique_ptr<CacheMemory>> create(Thread& thread, bool records_values,
-                                                     std::shared_ptr<SpareMemory> spare);
+                                                     std::shared_ptr<SpareMemory> spare,
+                                                     const MemoryPlaces* free_places = nullptr);
   ~CacheMemory() override;
   CacheMemory(const CacheMemory&) = delete;
   CacheMemory& operator=(const CacheMemory&) = delete;
@@ -128,6 +137,7 @@ class CacheMemory : public CodeMemory {
   [[nodiscard]] bool has_mapped(TraceeAddr address) const;
 
   [[nodiscard]] TraceeAddr code() const override { return code_; }
+  [[nodiscard]] MemoryPlaces places() const { return {mapping(), table_, chunks_.front().base}; }
   /// Where the mapping that the code is in begins.
   [[nodiscard]] TraceeAddr mapping() const { return code_ - kTableBytes; }
   /// Returns true if the mapping overlaps [begin, end).
@@ -190,7 +200,7 @@ class CacheMemory : public CodeMemory {
   [[nodiscard]] std::size_t first_part_of(std::size_t areas) const {
     return (kThreadsBytes - areas * kAreaBytes) / part_bytes_;
   }
-  Result<void> map(Thread& thread);
+  Result<void> map(Thread& thread, const MemoryPlaces* free_places);
   Result<void> add_chunk(Thread& thread);
   Result<void> map_chunk(RemoteCalls& remote, std::uint64_t fd);
   [[nodiscard]] ThreadMemory part(std::size_t index) const;
@@ -202,9 +212,14 @@ class CacheMemory : public CodeMemory {
   Result<std::uint64_t> get_file(Process& process, RemoteCalls& remote, const BorrowedName& name);
   std::unique_ptr<MemoryFile> spare_or_new();
   [[nodiscard]] bool may_use_spare(const Process& process) const;
-  Result<void> map_code(RemoteCalls& remote, std::uint64_t fd, const std::vector<MapEntry>& maps,
-                        const std::string& exe);
-  Result<void> map_rest(RemoteCalls& remote, std::uint64_t fd, const std::vector<MapEntry>& maps);
+  /// Maps the code at the first of the places that is free.
+  Result<void> map_code(RemoteCalls& remote, std::uint64_t fd,
+                        const std::vector<std::uint64_t>& places);
+  /// Finds a place for the table, and for the first chunk. Returns false if the kernel had to
+  /// choose the latter, which is mapped then.
+  Result<bool> place_rest(RemoteCalls& remote, std::uint64_t fd, const std::vector<MapEntry>& maps);
+  Result<void> map_rest(RemoteCalls& remote, std::uint64_t fd, bool maps_threads);
+  void add_first_chunk(TraceeAddr base);
 
   std::uint64_t part_bytes_;
   std::shared_ptr<SpareMemory> spare_;

@@ -18,6 +18,12 @@ bool CodeModules::knows(const ExecutableMap::Range& range) const {
                      [&](const Known& known) { return same(known.range, range); });
 }
 
+std::optional<CodeModule> CodeModules::find(const ExecutableMap::Range& range) const {
+  const auto found =
+      std::ranges::find_if(known_, [&](const Known& known) { return same(known.range, range); });
+  return found != known_.end() ? found->module : std::nullopt;
+}
+
 std::vector<CodeModule> CodeModules::add(const ExecutableMap::Range& range,
                                          const std::optional<CodeModule>& module) {
   known_.push_back({range, module});

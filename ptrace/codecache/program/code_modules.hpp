@@ -24,6 +24,8 @@ class CodeModules {
 
   /// Returns true if add() was called for the range and it has not changed since.
   [[nodiscard]] bool knows(const ExecutableMap::Range& range) const;
+  /// Returns the module of a range that it knows; nullopt if there is none.
+  [[nodiscard]] std::optional<CodeModule> find(const ExecutableMap::Range& range) const;
   /// Adds a range that was examined; `module` is nullopt if its translations must not be kept.
   /// Returns the modules that are gone and whose place it takes: their translations are not kept
   /// any more.

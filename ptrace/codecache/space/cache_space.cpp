@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "ptrace/codecache/space/code_writers.hpp"
+#include "ptrace/codecache/space/inherited_code.hpp"
 #include "ptrace/codecache/syscalls/call_filters.hpp"
 #include "ptrace/codecache/syscalls/syscall_policy.hpp"
 #include "ptrace/codecache/translation/linked_program.hpp"
@@ -163,9 +164,12 @@ Result<std::shared_ptr<CacheSpace>> CacheSpace::of(Thread& thread, const Config&
   if (!filters_are_known(status, !process.attached(), process.filters.size())) {
     return fail(TraceErrc::kUnsupported, "seccomp");
   }
+  const auto inherited = std::exchange(process.inherited_code, nullptr);
   BT_TRY(std::unique_ptr<CacheMemory> memory,
-         CacheMemory::create(thread, config.values != ValueDepth::kFree, config.spare));
-  auto open_files = process.code_writers->look_at_files_of(process);
+         CacheMemory::create(thread, config.values != ValueDepth::kFree, config.spare,
+                             inherited ? &inherited->places : nullptr));
+  std::optional<std::vector<OpenFile>> open_files;
+  if (!inherited) open_files = process.code_writers->look_at_files_of(process);
   std::shared_ptr<CacheSpace> space{new CacheSpace{process, config.sums, std::move(memory)}};
   if (!let_threads_stop(process.filters)) space->threads_.stop_by_fault();
   const auto data = limit_of(process.pid(), LimitedResource::kData);
@@ -181,8 +185,12 @@ Result<std::shared_ptr<CacheSpace>> CacheSpace::of(Thread& thread, const Config&
   space->kept_.begin(config.store, *space->memory_, space->calls_.calls());
   if (space->code_.loaded()) space->profile_.expect_known_code();
   process.cache_space = space;
-  // An error is one of the next call, too.
-  (void)space->refresh(std::move(open_files));
+  if (inherited) {
+    space->use(inherited->executable, &inherited->modules);
+  } else {
+    // An error is one of the next call, too.
+    (void)space->refresh(std::move(open_files));
+  }
   return space;
 }
 
@@ -405,6 +413,11 @@ Result<void> CacheSpace::refresh() {
 Result<void> CacheSpace::refresh(std::optional<std::vector<OpenFile>> open_files) {
   if (mappings_current_) return {};
   BT_TRY(ExecutableMap now, read_mappings(std::move(open_files)));
+  use(std::move(now), nullptr);
+  return {};
+}
+
+void CacheSpace::use(ExecutableMap now, const CodeModules* parents) {
   pages_.forget();
   kept_.lose_all_but(now.ranges());
   for (const auto& [begin, end] : executable_.lost_in(now)) code_.drop(begin, end);
@@ -413,9 +426,17 @@ Result<void> CacheSpace::refresh(std::optional<std::vector<OpenFile>> open_files
     return executable_.overlaps(left.first, left.second);
   });
   write_policy(executable_, memory_->policy());
-  kept_.use_modules(executable_.ranges());
+  kept_.use_modules(executable_.ranges(), parents);
   mappings_current_ = true;
-  return {};
+}
+
+std::shared_ptr<const InheritedCode> CacheSpace::code_of_child() const {
+  if (process_.threads().size() != 1 || !guests_.empty() || !mappings_current_ ||
+      all_may_change() || !protection_.pages().empty()) {
+    return nullptr;
+  }
+  return std::make_shared<const InheritedCode>(
+      InheritedCode{executable_, kept_.modules(), memory_->places()});
 }
 
 Result<std::size_t> CacheSpace::translate_ahead(std::uint64_t most_bytes) {

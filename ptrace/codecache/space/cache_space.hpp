@@ -38,6 +38,8 @@ class Thread;
 
 namespace backtrail::tracee::cache {
 
+struct InheritedCode;
+
 class CacheSpace {
  public:
   struct Config {
@@ -83,6 +85,9 @@ class CacheSpace {
     bool made_here = false;  ///< Code in no file.
   };
   [[nodiscard]] ReplacedCode replaced_code() const;
+  /// Returns what a child has that the process's only thread is about to fork; null if that is not
+  /// known for sure.
+  [[nodiscard]] std::shared_ptr<const InheritedCode> code_of_child() const;
   /// Call when executable memory may have changed in any way.
   void mappings_changed() { mappings_current_ = false; }
   /// Reads the mappings again if they may have changed, and drops translations that are no longer
@@ -161,6 +166,7 @@ class CacheSpace {
   /// @param open_files The files that the process has open for writing; nullopt: they are read if
   ///                   they are needed.
   Result<void> refresh(std::optional<std::vector<OpenFile>> open_files);
+  void use(ExecutableMap now, const CodeModules* parents);
   Result<ExecutableMap> read_mappings(std::optional<std::vector<OpenFile>> open_files);
   [[nodiscard]] translate::UntranslatableReason left_to_cpu(TraceeAddr address) const;
   [[nodiscard]] std::pair<TraceeAddr, TraceeAddr> undisturbed(TraceeAddr at) const;

@@ -150,14 +150,17 @@ void KeptTranslations::offer_to_its_kind() {
   }
 }
 
-void KeptTranslations::use_modules(const std::vector<ExecutableMap::Range>& ranges) {
+void KeptTranslations::use_modules(const std::vector<ExecutableMap::Range>& ranges,
+                                   const CodeModules* parents) {
   if (!store_) return;
   const auto& loaded = code_.loaded();
   for (const ExecutableMap::Range& range : ranges) {
     if (range.may_change || (range.inode == 0 && range.path != kVdso) || modules_.knows(range)) {
       continue;
     }
-    auto module = identify(process_.pid(), range, identity_in_store());
+    auto module = parents != nullptr && parents->knows(range)
+                      ? parents->find(range)
+                      : identify(process_.pid(), range, identity_in_store());
     const auto parts = module && loaded ? parts_of(*module, *loaded) : std::vector<CodeModule>{};
     // Which parts of such code may be translated becomes known only while it runs.
     if (module && has_sections(process_.pid(), range, parts)) module.reset();

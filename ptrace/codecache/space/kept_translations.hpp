@@ -35,7 +35,9 @@ class KeptTranslations {
              const translate::InlineSystemCalls& calls);
 
   /// Call when executable memory was read: uses the translations of modules that are there now.
-  void use_modules(const std::vector<ExecutableMap::Range>& ranges);
+  /// `parents`: those of the process it was forked from, if it has not run since; or null.
+  void use_modules(const std::vector<ExecutableMap::Range>& ranges, const CodeModules* parents);
+  [[nodiscard]] const CodeModules& modules() const { return modules_; }
   /// Unloads the modules that overlap [begin, end): they are gone or may change from now on.
   /// Returns true if there was one.
   bool lose(TraceeAddr begin, TraceeAddr end);
