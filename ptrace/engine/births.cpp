@@ -113,7 +113,7 @@ void Births::handle_new_task(Thread& parent) {
     return;
   }
   if (shares && is_followed) parent.process().code_writers->note_foreign_writes();
-  handle_fork(parent, tid, shares && vfork);
+  handle_fork(parent, tid, shares);
 }
 
 void Births::add_clone(Thread& parent, pid_t tid, pid_t group) {
@@ -148,36 +148,38 @@ Result<Process*> Births::await_child(Thread& parent, pid_t child_pid) {
   return children_.adopt(parent, child_pid);
 }
 
-/// @param shares The child uses the parent's memory until it executes another program or ends; only
-/// for a vfork.
+/// @param shares The child uses the parent's memory until it executes another program or ends.
 void Births::handle_fork(Thread& parent, pid_t child_pid, bool shares) {
   const bool vfork = parent.status().is_event(PTRACE_EVENT_VFORK);
+  const bool is_lent = shares && vfork;
   parent.control().vfork_parent = vfork;
   const auto child = await_child(parent, child_pid);
   if (!child) {
     parent.process().code_writers->note_unseen_calls();
-    if (shares) lift_for_vfork(parent.process());
+    if (shares) cache::note_unrecorded_user(parent.process());
+    if (is_lent) lift_for_vfork(parent.process());
     UntoldChildren::let_go(child_pid, child.error());
     runner_.go(parent);
     return;
   }
+  if (shares) parent.process().code_writers->note_shared_memory(parent.process(), **child);
   // The thread parts and translations lie in memory that both processes share.
-  if (shares) {
+  if (is_lent) {
     cache::share_space(parent.process(), **child);
   } else if (const auto& space = parent.process().cache_space) {
     space->kept().keep_for_child();
     (*child)->inherited_code = space->code_of_child();
   }
   // A client takes a vfork's child for one that shares the memory.
-  const StopKind kind = shares ? StopKind::kVfork : StopKind::kFork;
-  if (shares ? settings_.reported.vfork : settings_.reported.fork) {
+  const StopKind kind = is_lent ? StopKind::kVfork : StopKind::kFork;
+  if (is_lent ? settings_.reported.vfork : settings_.reported.fork) {
     recording_.record_from_start(**child);
-    parent.control().vfork_told = shares;
-    if (shares) (*child)->memory_owner = parent.process().pid();
+    parent.control().vfork_told = is_lent;
+    if (is_lent) (*child)->memory_owner = parent.process().pid();
     runner_.post(parent, {.kind = kind, .child = {child_pid, child_pid}});
     return;
   }
-  if (shares) lift_for_vfork(parent.process());
+  if (is_lent) lift_for_vfork(parent.process());
   children_.release(**child);
   runner_.go(parent);
 }

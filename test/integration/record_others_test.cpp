@@ -49,6 +49,35 @@ INSTANTIATE_TEST_SUITE_P(Ways, CodeThatChangesInFrontOf,
                          testing::Values(Words{"wait", "file"}, Words{"wait", "store"},
                                          Words{"spin", "file"}, Words{"spin", "store"}));
 
+class CodeOfProcessesThatShareMemory : public testing::TestWithParam<const char*> {};
+
+TEST_P(CodeOfProcessesThatShareMemory, IsRunAsItIs) {
+  for (const char* program : {"code_sharers", "code_sharers_no_pie"}) {
+    const Words words = inferior(program, {GetParam(), "10"});
+    const Ran native = run(words);
+    EXPECT_EQ(native.status, 0) << native.output;
+    const Ran recorded = record(with({"--"}, words));
+    EXPECT_EQ(recorded.status, 0) << recorded.output;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Relations, CodeOfProcessesThatShareMemory,
+                         testing::Values("child", "parent", "files", "signals", "silent", "first",
+                                         "second", "third", "orphan", "orphaned", "exec", "vfork"),
+                         [](const auto& test) { return std::string{test.param}; });
+
+// So often that the pages would be write-protected, if the process had its memory for itself.
+TEST(CodeOfSharers, MayBeWrittenByEachOfThem) {
+  for (const char* program : {"code_sharers", "code_sharers_no_pie"}) {
+    for (const char* relation : {"child", "parent"}) {
+      for (const char* way : {"store", "read"}) {
+        const Ran recorded = record(with({"--"}, inferior(program, {relation, "3000000", way})));
+        EXPECT_EQ(recorded.status, 0) << relation << ", " << way << ": " << recorded.output;
+      }
+    }
+  }
+}
+
 TEST(RecordAmongOthers, LeavesToDebuggersWhatTheyTrace) {
   const Ran native = run(inferior("traces_others"));
   ASSERT_EQ(native.status, 5) << native.output;

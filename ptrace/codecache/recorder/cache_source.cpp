@@ -18,6 +18,7 @@
 #include "ptrace/codecache/recorder/file_watch.hpp"
 #include "ptrace/codecache/recorder/misses.hpp"
 #include "ptrace/codecache/recorder/native_state.hpp"
+#include "ptrace/codecache/space/code_writers.hpp"
 #include "ptrace/codecache/space/space_sharing.hpp"
 #include "ptrace/codecache/syscalls/call_filters.hpp"
 #include "ptrace/os/ptrace_request.hpp"
@@ -209,7 +210,8 @@ Result<void> CacheSource::go_natively(Thread& thread, const SourceResume& how) {
       return stop_again(thread, how);
   }
   if (process_.cache_space) write_guard_.begin_step(thread);
-  if (process_.cache_space || persistent_store_ || process_.address_limit.program()) {
+  if (process_.cache_space || persistent_store_ || process_.address_limit.program() ||
+      process_.code_writers->shares_memory(process_)) {
     const auto regs = thread.user_regs();
     if (regs && arch::cpu::is_syscall(process_.insn_bytes(regs->pc()))) {
       if (process_.cache_space) write_guard_.begin_call(thread, *regs);
@@ -297,7 +299,7 @@ std::optional<StopVerdict> CacheSource::write_hit(Thread& thread, const WaitStat
 }
 
 void CacheSource::ran_unseen() {
-  if (process_.cache_space) process_.cache_space->mappings_changed();
+  for (cache::CacheSpace* space : cache::spaces_in_memory_of(process_)) space->mappings_changed();
 }
 
 StopVerdict CacheSource::cache_stop(Thread& thread, const WaitStatus& status) {
@@ -423,7 +425,9 @@ void CacheSource::on_breakpoint(TraceeAddr address) {
 
 void CacheSource::on_code_written(TraceeAddr begin, TraceeAddr end) {
   flush();
-  if (part_) part_.space().code_written(begin, end);
+  for (cache::CacheSpace* space : cache::spaces_in_memory_of(process_)) {
+    space->code_written(begin, end);
+  }
 }
 
 void CacheSource::detach(Thread& thread) {
@@ -436,8 +440,8 @@ void CacheSource::detach(Thread& thread) {
   const auto& space = process_.cache_space;
   // No other code handles this thread's write faults.
   if (space) (void)space->protection().unprotect_all(thread);
-  // A vfork's child runs on in memory in which its parent's threads run translated code.
-  if (space && &space->process() != &process_) space->protection().keep_unprotected(true);
+  // Other processes run translated code in the memory in which this one runs on.
+  if (process_.code_writers->shares_memory(process_)) cache::note_unrecorded_user(process_);
   if (!space || space->threads().used()) return;
   cache::remove_memory(thread, *space);
   cache::leave_space(process_);

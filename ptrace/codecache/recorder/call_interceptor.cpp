@@ -5,6 +5,7 @@
 
 #include "ptrace/codecache/recorder/lock_calls.hpp"
 #include "ptrace/codecache/space/cache_space.hpp"
+#include "ptrace/codecache/space/space_sharing.hpp"
 #include "ptrace/source/branch_source.hpp"
 #include "ptrace/tracee/process.hpp"
 #include "ptrace/tracee/thread.hpp"
@@ -50,7 +51,7 @@ void CallInterceptor::begin(Thread& thread, const arch::cpu::UserRegs& regs,
     const auto changed = lock_program_memory(thread, regs, keeps_translations_);
     if (changed) (void)changed_.begin(thread, regs, *changed);
   }
-  if (process_.cache_space) begin_effect(effect, regs);
+  begin_effect(effect, regs);
 }
 
 void CallInterceptor::begin_effect(SyscallEffect effect, const arch::cpu::UserRegs& regs) {
@@ -69,15 +70,20 @@ void CallInterceptor::begin_effect(SyscallEffect effect, const arch::cpu::UserRe
     case SyscallEffect::kMappings:
       // Once before the call, for other threads, and once after it, for what they saw meanwhile.
       mappings_ = mapping_change_of(regs);
-      process_.cache_space->change_mappings(*mappings_);
+      change_mappings(*mappings_);
       break;
     case SyscallEffect::kSandbox:
-      disable_("the program restricts or redirects system calls");
+      if (process_.cache_space) disable_("the program restricts or redirects system calls");
       break;
     case SyscallEffect::kSegvAction:
-      process_.cache_space->segv_action().changed();
+      // Processes that share memory may share the actions, too.
+      for (CacheSpace* space : spaces_in_memory_of(process_)) space->segv_action().changed();
       break;
   }
+}
+
+void CallInterceptor::change_mappings(const MappingChange& change) {
+  for (CacheSpace* space : spaces_in_memory_of(process_)) space->change_mappings(change);
 }
 
 bool CallInterceptor::has_to_wait(Thread& thread, const SourceResume& how) {
@@ -101,9 +107,7 @@ bool CallInterceptor::takes_request(const WaitStatus& status) {
 }
 
 bool CallInterceptor::repeats(Thread& thread, const WaitStatus& status) {
-  if (const auto change = std::exchange(mappings_, std::nullopt); change && process_.cache_space) {
-    process_.cache_space->change_mappings(*change);
-  }
+  if (const auto change = std::exchange(mappings_, std::nullopt)) change_mappings(*change);
   return removal_.is_wanted(thread, status);
 }
 

@@ -83,6 +83,8 @@ class CallInterceptor {
 
  private:
   void begin_effect(SyscallEffect effect, const arch::cpu::UserRegs& regs);
+  /// Tells all who use the memory.
+  void change_mappings(const MappingChange& change);
 
   Process& process_;
   bool keeps_translations_;

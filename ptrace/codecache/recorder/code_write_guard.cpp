@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "arch/cpu/syscall_abi.hpp"
+#include "ptrace/codecache/space/space_sharing.hpp"
 #include "ptrace/codecache/syscalls/syscall_policy.hpp"
 #include "ptrace/os/ptrace_request.hpp"
 #include "ptrace/os/signal_bits.hpp"
@@ -124,8 +125,10 @@ void CodeWriteGuard::begin_call(Thread& thread, const arch::cpu::UserRegs& regs)
       break;
     }
     case WriteEffect::kAnyTime:
-      space.protection().keep_unprotected(true);  // never undone
-      space.let_kernel_write();
+      for (CacheSpace* each : spaces_in_memory_of(process_)) {
+        each->protection().keep_unprotected(true);  // never undone
+        each->let_kernel_write();
+      }
       break;
     case WriteEffect::kArguments:
     case WriteEffect::kBuffers:

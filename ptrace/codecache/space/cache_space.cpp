@@ -16,6 +16,7 @@
 
 #include "ptrace/codecache/space/code_writers.hpp"
 #include "ptrace/codecache/space/inherited_code.hpp"
+#include "ptrace/codecache/space/space_sharing.hpp"
 #include "ptrace/codecache/syscalls/call_filters.hpp"
 #include "ptrace/codecache/syscalls/syscall_policy.hpp"
 #include "ptrace/codecache/translation/linked_program.hpp"
@@ -119,7 +120,13 @@ CodeCache::CodeFacts CacheSpace::code_facts() {
 PageProtection::Hooks CacheSpace::protection_hooks() {
   return {.drop = [this](TraceeAddr begin, TraceeAddr end) { code_.drop(begin, end); },
           .evict = [this](TraceeAddr begin, TraceeAddr end) { drop(begin, end); },
-          .all_may_change = [this] { return all_may_change(); }};
+          .all_may_change = [this] { return all_may_change(); },
+          .has_strangers =
+              [this] {
+                return std::ranges::any_of(
+                    process_.code_writers->users_of_memory_of(process_),
+                    [this](const Process* user) { return user->cache_space.get() != this; });
+              }};
 }
 
 void CacheSpace::code_written(TraceeAddr begin, TraceeAddr end) {
@@ -185,6 +192,7 @@ Result<std::shared_ptr<CacheSpace>> CacheSpace::of(Thread& thread, const Config&
   space->kept_.begin(config.store, *space->memory_, space->calls_.calls());
   if (space->code_.loaded()) space->profile_.expect_known_code();
   process.cache_space = space;
+  space->learn_from_others();
   if (inherited) {
     space->use(inherited->executable, &inherited->modules);
   } else {
@@ -192,6 +200,13 @@ Result<std::shared_ptr<CacheSpace>> CacheSpace::of(Thread& thread, const Config&
     (void)space->refresh(std::move(open_files));
   }
   return space;
+}
+
+void CacheSpace::learn_from_others() {
+  const auto others = spaces_in_memory_of(process_);
+  if (std::ranges::none_of(others, &CacheSpace::kernel_writes_)) return;
+  protection_.keep_unprotected(true);
+  let_kernel_write();
 }
 
 translate::UntranslatableReason CacheSpace::left_to_cpu(TraceeAddr address) const {
@@ -412,6 +427,15 @@ Result<void> CacheSpace::refresh() {
 
 Result<void> CacheSpace::refresh(std::optional<std::vector<OpenFile>> open_files) {
   if (mappings_current_) return {};
+  BT_CHECKED(refresh_alone(std::move(open_files)));
+  for (CacheSpace* space : spaces_in_memory_of(process_)) {
+    // An error is one of the next call, too.
+    if (!space->mappings_current_) (void)space->refresh_alone(std::nullopt);
+  }
+  return {};
+}
+
+Result<void> CacheSpace::refresh_alone(std::optional<std::vector<OpenFile>> open_files) {
   BT_TRY(ExecutableMap now, read_mappings(std::move(open_files)));
   use(std::move(now), nullptr);
   return {};

@@ -91,7 +91,8 @@ class CacheSpace {
   /// Call when executable memory may have changed in any way.
   void mappings_changed() { mappings_current_ = false; }
   /// Reads the mappings again if they may have changed, and drops translations that are no longer
-  /// valid.
+  /// valid. The other spaces in the memory do the same, so that their inline calls leave new code
+  /// alone.
   Result<void> refresh();
 
   /// Call when a process of the tree may write to /proc/PID/mem: translated code then makes no
@@ -167,6 +168,10 @@ class CacheSpace {
   ///                   they are needed.
   Result<void> refresh(std::optional<std::vector<OpenFile>> open_files);
   void use(ExecutableMap now, const CodeModules* parents);
+  /// As refresh(), without the other spaces.
+  Result<void> refresh_alone(std::optional<std::vector<OpenFile>> open_files);
+  /// Call for a new space: what the kernel may do to the memory it may do for all who use it.
+  void learn_from_others();
   Result<ExecutableMap> read_mappings(std::optional<std::vector<OpenFile>> open_files);
   [[nodiscard]] translate::UntranslatableReason left_to_cpu(TraceeAddr address) const;
   [[nodiscard]] std::pair<TraceeAddr, TraceeAddr> undisturbed(TraceeAddr at) const;

@@ -42,6 +42,39 @@ pid_t id_named_by(pid_t tid, std::uint64_t id) {
   return 0;
 }
 
+void CodeWriters::remove(const Process& process) {
+  note_own_memory(process);
+  std::erase(processes_, &process);
+}
+
+void CodeWriters::note_shared_memory(Process& parent, Process& child) {
+  Users users = users_of_memory_of(parent);
+  users.push_back(&child);
+  std::erase_if(sharers_, [&](const Users& old) { return old.front() == users.front(); });
+  sharers_.push_back(std::move(users));
+}
+
+void CodeWriters::note_own_memory(const Process& process) {
+  for (Users& users : sharers_) std::erase(users, &process);
+  std::erase_if(sharers_, [](const Users& users) { return users.size() < 2; });
+}
+
+std::vector<CodeWriters::Users>::const_iterator CodeWriters::sharers_with(
+    const Process& process) const {
+  return std::ranges::find_if(sharers_, [&](const Users& users) {
+    return std::ranges::find(users, &process) != users.end();
+  });
+}
+
+std::vector<Process*> CodeWriters::users_of_memory_of(Process& process) const {
+  const auto users = sharers_with(process);
+  return users == sharers_.end() ? Users{&process} : *users;
+}
+
+bool CodeWriters::shares_memory(const Process& process) const {
+  return sharers_with(process) != sharers_.end();
+}
+
 bool CodeWriters::is_same(const File& file, const MapEntry& map) {
   // Layered file systems show different numbers in different places. A file mistaken for another
   // only makes code run slower.
@@ -111,8 +144,9 @@ Process* CodeWriters::find(pid_t id) const {
 }
 
 void CodeWriters::note_written(std::optional<pid_t> id, TraceeAddr begin, TraceeAddr end) {
-  for (Process* process : processes_) {
-    if (id && process->pid() != *id && process->find(*id) == nullptr) continue;
+  Process* const named = id ? find(*id) : nullptr;
+  if (id && named == nullptr) return;
+  for (Process* process : id ? users_of_memory_of(*named) : processes_) {
     process->insns().invalidate(begin, end);
     if (process->cache_space) process->cache_space->code_written(begin, end);
   }

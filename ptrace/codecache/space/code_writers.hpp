@@ -28,7 +28,16 @@ namespace backtrail::tracee::cache {
 class CodeWriters {
  public:
   void add(Process& process) { processes_.push_back(&process); }
-  void remove(const Process& process) { std::erase(processes_, &process); }
+  void remove(const Process& process);
+
+  /// Call when the new process `child` of the tree uses the memory of `parent`.
+  void note_shared_memory(Process& parent, Process& child);
+  /// Call when the process has memory of its own, after an exec.
+  void note_own_memory(const Process& process);
+  /// Returns the processes of the tree that use the memory of the process, itself among them.
+  [[nodiscard]] std::vector<Process*> users_of_memory_of(Process& process) const;
+  /// Returns true if another process of the tree uses the memory of the process.
+  [[nodiscard]] bool shares_memory(const Process& process) const;
 
   /// Looks at the files that the process has open for writing, and returns them; nullopt if that
   /// makes no difference any more. Call before the process runs translated code.
@@ -81,6 +90,9 @@ class CodeWriters {
   [[nodiscard]] bool is_let_go(const MapEntry& map) const;
 
  private:
+  using Users = std::vector<Process*>;
+  /// Returns the element of `sharers_` that has the process; its end if none has.
+  [[nodiscard]] std::vector<Users>::const_iterator sharers_with(const Process& process) const;
   static bool is_same(const File& file, const MapEntry& map);
   void note_file(const OpenFile& file);
   void watch_writes();
@@ -91,6 +103,8 @@ class CodeWriters {
   [[nodiscard]] bool is_young(const MapEntry& map, pid_t pid) const;
 
   std::vector<Process*> processes_;
+  /// Processes that share memory, one element for each such memory.
+  std::vector<Users> sharers_;
   std::vector<File> changing_;  ///< Files that are mapped as code and are or were open for writing.
   std::deque<File> opened_;  ///< Files opened for writing lately that were not mapped as code then.
   std::time_t begin_ = std::time(nullptr);

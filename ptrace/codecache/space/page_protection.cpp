@@ -98,6 +98,7 @@ bool PageProtection::is_protected(TraceeAddr address) const {
 void PageProtection::look_at_log(Thread& thread, std::span<const std::uint32_t> log,
                                  const decoder::ExitTable& exits) {
   if (unprotected_ != 0 || process_.lifted_for_vfork || log.empty()) return;
+  if (hooks_.has_strangers()) return;
   const auto& ranges = executable_.ranges();
   if (std::none_of(ranges.begin(), ranges.end(), may_be_protected)) return;
   if (!sample(thread, log, exits)) return;

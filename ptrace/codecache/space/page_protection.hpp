@@ -36,6 +36,8 @@ class PageProtection {
     std::function<void(TraceeAddr begin, TraceeAddr end)> evict;
     /// Returns true if every page may change at any time.
     std::function<bool()> all_may_change;
+    /// Returns true if processes use the memory whose write faults are not brought here.
+    std::function<bool()> has_strangers;
   };
   /// Borrows the first three.
   PageProtection(Process& process, const ExecutableMap& executable, CodePages& pages, Hooks hooks)

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ptrace/codecache/space/space_sharing.hpp"
 
+#include <algorithm>
+
 #include "ptrace/codecache/space/cache_space.hpp"
 #include "ptrace/codecache/space/code_writers.hpp"
 #include "ptrace/tracee/process.hpp"
@@ -30,7 +32,10 @@ class Sharing final : public ProcessObserver {
     child.code_writers = parent.code_writers;
     child.code_writers->add(child);
   }
-  void on_new_image(Process& process) override { leave_space(process); }
+  void on_new_image(Process& process) override {
+    leave_space(process);
+    process.code_writers->note_own_memory(process);
+  }
   void on_end(Process& process) override {
     // The sources of the threads end later and look for the space, so it stays.
     end_sharing(process);
@@ -48,6 +53,23 @@ void share_space(const Process& parent, Process& child) {
 void leave_space(Process& process) {
   end_sharing(process);
   process.cache_space.reset();
+}
+
+std::vector<CacheSpace*> spaces_in_memory_of(Process& process) {
+  std::vector<CacheSpace*> spaces;
+  for (const Process* user : process.code_writers->users_of_memory_of(process)) {
+    CacheSpace* const space = user->cache_space.get();
+    if (space != nullptr && std::ranges::find(spaces, space) == spaces.end()) {
+      spaces.push_back(space);
+    }
+  }
+  return spaces;
+}
+
+void note_unrecorded_user(Process& process) {
+  for (CacheSpace* space : spaces_in_memory_of(process)) {
+    space->protection().keep_unprotected(true);  // never undone
+  }
 }
 
 ProcessObserver& process_observer() {

@@ -4,6 +4,8 @@
 /// Shares state among processes: translations in one address space, and CodeWriters in one tree of
 /// processes.
 
+#include <vector>
+
 namespace backtrail::tracee {
 class Process;
 class ProcessObserver;
@@ -11,10 +13,20 @@ class ProcessObserver;
 
 namespace backtrail::tracee::cache {
 
+class CacheSpace;
+
 /// Lets a vfork's child use its parent's memory and translations.
 void share_space(const Process& parent, Process& child);
 /// Call when the process stops using the memory, now or soon.
 void leave_space(Process& process);
+
+/// Returns the spaces in the memory that the process uses. There may be none. There are several if
+/// processes share the memory for longer than a vfork's child does: each has its own translations
+/// of the same code, so whatever changes code changes it for all of them.
+[[nodiscard]] std::vector<CacheSpace*> spaces_in_memory_of(Process& process);
+/// Call when a process that is not recorded, or not any more, uses the memory of the process: no
+/// code handles its faults.
+void note_unrecorded_user(Process& process);
 
 /// Returns the observer for every process whose threads may be recorded. Lives as long as the
 /// program.
