@@ -56,8 +56,10 @@ TEST_P(CodeOfProcessesThatShareMemory, IsRunAsItIs) {
     const Words words = inferior(program, {GetParam(), "10"});
     const Ran native = run(words);
     EXPECT_EQ(native.status, 0) << native.output;
-    const Ran recorded = record(with({"--"}, words));
+    const Ran recorded = record(with({"--stats", "--"}, words));
     EXPECT_EQ(recorded.status, 0) << recorded.output;
+    EXPECT_THAT(recorded.output, Not(HasSubstr("all of a thread")))
+        << "every process is translated";
   }
 }
 

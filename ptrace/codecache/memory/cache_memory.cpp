@@ -311,7 +311,9 @@ Result<bool> CacheMemory::place_rest(RemoteCalls& remote, std::uint64_t fd,
   if (table <= kTableStep) return fail(TraceErrc::kUnsupported, "map the look-up table");
   table_ = TraceeAddr{table};
   const TraceeAddr threads = mapping() - kThreadsBytes;
-  const bool is_free_below = is_free(threads.value(), kThreadsBytes);
+  const bool is_clear_of_table =
+      threads + kThreadsBytes <= table_ || table_ + kTableSpan <= threads;
+  const bool is_free_below = is_clear_of_table && is_free(threads.value(), kThreadsBytes);
   if (is_free_below) {
     add_first_chunk(threads);
   } else {
