@@ -455,8 +455,9 @@ void CacheSpace::use(ExecutableMap now, const CodeModules* parents) {
 }
 
 std::shared_ptr<const InheritedCode> CacheSpace::code_of_child() const {
-  if (process_.threads().size() != 1 || !guests_.empty() || !mappings_current_ ||
-      all_may_change() || !protection_.pages().empty()) {
+  if (process_.threads().size() != 1 || !guests_.empty() ||
+      process_.code_writers->shares_memory(process_) || !mappings_current_ || all_may_change() ||
+      !protection_.pages().empty()) {
     return nullptr;
   }
   return std::make_shared<const InheritedCode>(
