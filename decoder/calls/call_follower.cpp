@@ -17,9 +17,12 @@ constexpr std::size_t kMostParkedFrames = 256;
 
 }  // namespace
 
-void CallFollower::feed(std::span<const Record> records) {
+void CallFollower::feed(std::span<const Record> records, std::uint64_t end) {
+  // The gap that begins a trace may have no number of its own.
+  std::uint64_t left = records.size();
   for (const Record& record : records) {
     ++position_;
+    block_ = end - std::min(end, left-- + 1);
     take(record);
   }
 }
@@ -54,7 +57,7 @@ void CallFollower::take(const Record& record) {
 }
 
 void CallFollower::take_branch(const Record& record) {
-  const arch::InsnFacts facts = insns_.at(record.from);
+  const arch::InsnFacts facts = executed_facts(past_, insns_, block_, record.from);
   if (!facts.known()) {
     take_unknown(record);
     return;

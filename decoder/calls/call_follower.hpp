@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "decoder/calls/call.hpp"
+#include "decoder/trace/code_history.hpp"
 #include "decoder/trace/insn_cache.hpp"
 #include "decoder/trace/record.hpp"
 
@@ -21,11 +22,14 @@ namespace backtrail::decoder {
 class CallFollower {
  public:
   /// Borrows all arguments.
-  CallFollower(InsnCache& insns, CodeMap& code, CallSink& sink)
-      : insns_{insns}, code_{code}, sink_{sink} {}
+  /// @param insns  The code at the end.
+  /// @param past   What the thread's trace tells of its code; may be null.
+  CallFollower(InsnCache& insns, CodeMap& code, CallSink& sink, CodeHistory* past = nullptr)
+      : insns_{insns}, code_{code}, sink_{sink}, past_{past} {}
 
   /// Feeds records of one thread, oldest first, in pieces of any size.
-  void feed(std::span<const Record> records);
+  /// @param end  The number of the record after them, as `past` counts.
+  void feed(std::span<const Record> records, std::uint64_t end = 0);
   /// Ends all open calls. Records fed afterwards belong to another thread.
   void finish();
 
@@ -74,6 +78,8 @@ class CallFollower {
   InsnCache& insns_;
   CodeMap& code_;
   CallSink& sink_;
+  CodeHistory* past_;
+  std::uint64_t block_ = 0;  ///< Number of the record before the one that is taken.
   std::vector<Frame> stack_;
   /// Frames of stacks that were left, newest last. Switching functions announce a switch; otherwise
   /// it is guessed from returns that do not fit, and used only if nothing else fits.

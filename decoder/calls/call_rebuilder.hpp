@@ -12,11 +12,14 @@ namespace backtrail::decoder {
 
 class CallRebuilder final : private CallSink {
  public:
-  /// Borrows both.
-  CallRebuilder(InsnCache& insns, CodeMap& code) : follower_{insns, code, *this} {}
+  /// Borrows all arguments; see CallFollower.
+  CallRebuilder(InsnCache& insns, CodeMap& code, CodeHistory* past = nullptr)
+      : follower_{insns, code, *this, past} {}
 
   /// See CallFollower::feed().
-  void feed(std::span<const Record> records) { follower_.feed(records); }
+  void feed(std::span<const Record> records, std::uint64_t end = 0) {
+    follower_.feed(records, end);
+  }
   /// Returns the open calls, outermost first; empty after finish().
   [[nodiscard]] std::vector<CallFollower::Open> open() const { return follower_.open(); }
   /// Ends all open calls. Returns the calls in the order of execution, callers before callees.

@@ -109,6 +109,18 @@ std::vector<CodeName> TraceArchive::names() const {
 }
 
 std::vector<ValueFact> TraceArchive::facts(std::uint32_t tid) const {
+  return facts_from(tid, kFactsVersion);
+}
+
+std::vector<ValueFact> TraceArchive::code_facts(std::uint32_t tid) const {
+  std::vector<ValueFact> out = facts_from(tid, kCodeVersion);
+  std::erase_if(out, [](const ValueFact& fact) { return !arch::is_of_code(fact.kind); });
+  return out;
+}
+
+/// Returns the facts in blocks of this version and newer ones.
+std::vector<ValueFact> TraceArchive::facts_from(std::uint32_t tid,
+                                                std::uint32_t oldest_version) const {
   std::vector<ValueFact> out;
   const Thread* thread = find(tid);
   if (thread == nullptr) return out;
@@ -116,6 +128,7 @@ std::vector<ValueFact> TraceArchive::facts(std::uint32_t tid) const {
     std::erase_if(out, [](const ValueFact& fact) { return arch::is_of_code(fact.kind); });
   };
   for (const TraceBlock& block : thread->facts) {
+    if (block.records < oldest_version) continue;
     if (const auto decoded = decode_facts(block, out); !decoded) {
       log::decoder().debug("tid={} op=load_values {}", tid, decoded.error().message());
       // Facts of code from before hold no longer.

@@ -47,6 +47,8 @@ class TraceArchive {
   /// Returns the values that were recorded of a thread, oldest first, by the numbers of their
   /// records in the whole trace. Damaged blocks are left out.
   [[nodiscard]] std::vector<ValueFact> facts(std::uint32_t tid) const;
+  /// Returns those of them that are of code (arch::is_of_code).
+  [[nodiscard]] std::vector<ValueFact> code_facts(std::uint32_t tid) const;
   /// Returns names of code that the program generated at run time, sorted by address.
   [[nodiscard]] std::vector<CodeName> names() const;
   /// Bytes of the segment that belong to no block, because of damage.
@@ -68,6 +70,9 @@ class TraceArchive {
                       std::uint64_t before = ~0ULL) const;
 
  private:
+  [[nodiscard]] std::vector<ValueFact> facts_from(std::uint32_t tid,
+                                                  std::uint32_t oldest_version) const;
+
   std::map<std::uint32_t, Thread> threads_;
   std::vector<TraceBlock> names_;
   std::uint64_t unreadable_bytes_ = 0;

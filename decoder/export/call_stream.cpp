@@ -8,22 +8,24 @@
 
 namespace backtrail::decoder {
 
-CallStream::CallStream(const ExportSource& source, std::uint32_t tid, InsnCache& insns)
+CallStream::CallStream(const ExportSource& source, std::uint32_t tid, PastCode& insns)
     : source_{source}, tid_{tid}, insns_{insns}, outline_{source.symbols} {
-  CallFollower calls{insns_, source_.symbols, outline_};
-  source_.archive.visit(tid_, source_.branches, [&](std::span<const Record> records) {
+  CallFollower calls{insns_.at_end(), source_.symbols, outline_, insns_.of(tid_)};
+  const auto take = [&](std::span<const Record> records, std::uint64_t end) {
     records_ += records.size();
     gaps_.see(records);
-    calls.feed(records);
-  });
+    calls.feed(records, end);
+  };
+  source_.archive.visit_numbered(tid_, source_.branches, take);
   calls.finish();
 }
 
 void CallStream::tell(const OrderedCalls::Tell& begins, const OrderedCalls::Tell& ends) const {
   OrderedCalls ordered{outline_, source_.symbols, begins, ends};
-  CallFollower calls{insns_, source_.symbols, ordered};
-  source_.archive.visit(tid_, source_.branches,
-                        [&](std::span<const Record> records) { calls.feed(records); });
+  CallFollower calls{insns_.at_end(), source_.symbols, ordered, insns_.of(tid_)};
+  source_.archive.visit_numbered(
+      tid_, source_.branches,
+      [&](std::span<const Record> records, std::uint64_t end) { calls.feed(records, end); });
   calls.finish();
 }
 

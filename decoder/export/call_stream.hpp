@@ -7,16 +7,16 @@
 #include <cstdint>
 
 #include "decoder/calls/call_outline.hpp"
+#include "decoder/corefile/past_code.hpp"
 #include "decoder/export/exports.hpp"
 #include "decoder/export/gap_count.hpp"
-#include "decoder/trace/insn_cache.hpp"
 
 namespace backtrail::decoder {
 
 class CallStream {
  public:
   /// Reads the trace once. Borrows all arguments.
-  CallStream(const ExportSource& source, std::uint32_t tid, InsnCache& insns);
+  CallStream(const ExportSource& source, std::uint32_t tid, PastCode& insns);
 
   /// Reads the trace again and reports its calls, see OrderedCalls.
   void tell(const OrderedCalls::Tell& begins, const OrderedCalls::Tell& ends) const;
@@ -28,7 +28,7 @@ class CallStream {
  private:
   const ExportSource& source_;
   std::uint32_t tid_;
-  InsnCache& insns_;
+  PastCode& insns_;
   CallOutline outline_;
   std::uint64_t records_ = 0;
   GapCount gaps_;

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "decoder/calls/call_follower.hpp"
+#include "decoder/corefile/past_code.hpp"
 #include "decoder/export/call_names.hpp"
 #include "decoder/export/exports.hpp"
 #include "decoder/export/gap_count.hpp"
@@ -179,15 +180,16 @@ class StackCounter final : public CallSink {
 }  // namespace
 
 void write_folded(const ExportSource& source, const TextSink& sink) {
-  InsnCache insns{source.code};
+  PastCode insns{source.archive, source.code};
   for (const ThreadLane& lane : thread_lanes(source)) {
     StackCounter stacks{source.symbols};
-    CallFollower calls{insns, source.symbols, stacks};
+    CallFollower calls{insns.at_end(), source.symbols, stacks, insns.of(lane.tid)};
     GapCount gaps;
-    source.archive.visit(lane.tid, source.branches, [&](std::span<const Record> records) {
+    const auto take = [&](std::span<const Record> records, std::uint64_t end) {
       gaps.see(records);
-      calls.feed(records);
-    });
+      calls.feed(records, end);
+    };
+    source.archive.visit_numbered(lane.tid, source.branches, take);
     calls.finish();
     const std::string title = frame_name(lane.title);
     stacks.write(title, sink);

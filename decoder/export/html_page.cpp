@@ -8,6 +8,7 @@
 #include <boost/json.hpp>
 
 #include "arch/base/markup.hpp"
+#include "decoder/corefile/past_code.hpp"
 #include "decoder/export/gap_count.hpp"
 #include "decoder/export/page_data.hpp"
 #include "decoder/export/page_parts.hpp"
@@ -116,9 +117,9 @@ class PageWriter {
         report_{report},
         options_{options},
         sink_{sink},
-        insns_{source.code},
+        insns_{source.archive, source.code},
         names_{source.symbols},
-        code_{insns_, source.symbols, names_} {}
+        code_{insns_.at_end(), source.symbols, names_} {}
 
   void write() {
     const std::string report = report_text(report_);
@@ -178,7 +179,7 @@ class PageWriter {
     if (thread == threads.end()) return traced;
     const JoinedStack joined =
         join_stack(thread_stack(source_.core, source_.code, source_.symbols, *thread, traced),
-                   traced, insns_, source_.symbols);
+                   traced, insns_.at_end(), source_.symbols);
     for (std::size_t i = joined.first; i < joined.first + joined.count; ++i) {
       // Callers without a traced callee have no end yet.
       std::uint64_t& end = traced.calls[i].end_position;
@@ -246,17 +247,23 @@ class PageWriter {
 
   BlockColumn blocks_of(const ThreadLane& lane, std::uint64_t most) {
     BlockColumn out;
+    CodeHistory* past = insns_.of(lane.tid);
     TraceeAddr begin;
-    source_.archive.visit(lane.tid, most, [&](std::span<const Record> records) {
+    std::uint64_t newest = 0;
+    const auto take = [&](std::span<const Record> records, std::uint64_t end) {
+      newest = end - std::min<std::uint64_t>(end, records.size() + 1);
       for (const Record& record : records) {
         const bool known = begin != TraceeAddr{} && record.from != TraceeAddr{};
-        out.ids.push_back(
-            known ? code_.block(begin, record.from, record.kind == RecordKind::kBranch) : 0);
+        const PageCode::Stretch stretch{begin, record.from, record.kind == RecordKind::kBranch};
+        out.ids.push_back(known ? code_.block(stretch, past, newest) : 0);
         begin = record.to;
+        ++newest;
       }
-    });
+    };
+    source_.archive.visit_numbered(lane.tid, most, take);
     // The last block, up to the end; includes the faulting instruction.
-    out.ids.push_back(begin == TraceeAddr{} ? 0 : code_.block(begin, lane.pc, true));
+    const PageCode::Stretch last{begin, lane.pc, true, true};
+    out.ids.push_back(begin == TraceeAddr{} ? 0 : code_.block(last, past, newest));
     return out;
   }
 
@@ -314,7 +321,7 @@ class PageWriter {
   const Report& report_;
   const PageOptions& options_;
   const TextSink& sink_;
-  InsnCache insns_;
+  PastCode insns_;
   CallNames names_;
   PageCode code_;
   json::object values_;  ///< The variables of the report's first thread, whose lane is `open`.

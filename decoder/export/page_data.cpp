@@ -77,26 +77,51 @@ std::uint32_t PageCode::scope(TraceeAddr address) {
   return around;
 }
 
-std::uint32_t PageCode::block(TraceeAddr begin, TraceeAddr last, bool with_last) {
-  const auto [place, is_new] = ids_.try_emplace({begin, last, with_last}, 0U);
-  if (!is_new) return place->second;
+std::uint32_t PageCode::block(const Stretch& stretch, CodeHistory* past, std::uint64_t record) {
+  const auto [begin, last, with_last, is_newest] = stretch;
+  const bool changes = past != nullptr && !past->is_as_at_end(record, begin, last);
+  std::uint32_t* known = nullptr;
+  if (!changes) {
+    const auto [place, is_new] = ids_.try_emplace(stretch, 0U);
+    if (!is_new) return place->second;
+    known = &place->second;
+  }
+  const auto executed = [&](TraceeAddr pc) { return changes ? past->at(record, pc) : nullptr; };
+  const auto facts = [&](TraceeAddr pc) -> const arch::InsnFacts& {
+    return executed_facts(changes ? past : nullptr, insns_, record, pc);
+  };
+  std::vector<std::uint32_t> instructions;
+  const auto add = [&](TraceeAddr pc) { instructions.push_back(instruction(pc, executed(pc))); };
+  const Walk walk =
+      walk_insns(facts, begin, last, [&](TraceeAddr pc, const arch::InsnFacts&) { add(pc); });
+  if (with_last && walk.reached()) {
+    if (is_newest) {
+      if (insns_.at(last).known()) instructions.push_back(instruction(last, nullptr));
+    } else if (facts(last).known()) {
+      add(last);
+    }
+  }
+  if (instructions.empty()) return 0;
+  if (!changes) return *known = add_block(instructions);
+  const auto [place, is_new] = changed_ids_.try_emplace(instructions, 0U);
+  if (is_new) place->second = add_block(instructions);
+  return place->second;
+}
+
+std::uint32_t PageCode::add_block(const std::vector<std::uint32_t>& instructions) {
   Block block;
-  const auto add = [&](TraceeAddr at) {
-    block.instructions.push_back(instruction(at));
+  for (const std::uint32_t number : instructions) {
+    const TraceeAddr at = instructions_[number].address;
+    block.instructions.push_back(number);
     const std::uint32_t id = line(at);
     if (id != 0 && (block.lines.empty() || block.lines.back() != id)) block.lines.push_back(id);
     const std::uint32_t scope = instructions_[block.instructions.back()].scope;
-    if (!block.scopes.empty() && block.scopes.back().scope == scope) return;
+    if (!block.scopes.empty() && block.scopes.back().scope == scope) continue;
     block.scopes.push_back({scope, block.lines.empty() ? 0 : block.lines.size() - 1});
-  };
-  const Walk walk =
-      walk_block(insns_, begin, last, [&](TraceeAddr pc, const arch::InsnFacts&) { add(pc); });
-  if (with_last && walk.reached() && insns_.at(last).known()) add(last);
-  if (block.instructions.empty()) return 0;
+  }
   if (block.scopes.size() == 1 && block.scopes.front().scope == 0) block.scopes.clear();
-  place->second = static_cast<std::uint32_t>(blocks_.size());
   blocks_.push_back(std::move(block));
-  return place->second;
+  return static_cast<std::uint32_t>(blocks_.size() - 1);
 }
 
 std::vector<PageCode::LineBegin> PageCode::line_begins(std::uint32_t block) {
@@ -113,19 +138,34 @@ std::vector<PageCode::LineBegin> PageCode::line_begins(std::uint32_t block) {
   return out;
 }
 
-std::uint32_t PageCode::instruction(TraceeAddr address) {
-  const auto [place, is_new] =
-      instruction_ids_.try_emplace(address, static_cast<std::uint32_t>(instructions_.size()));
-  if (!is_new) return place->second;
+std::uint32_t PageCode::instruction(TraceeAddr address, const ExecutedInsn* executed) {
+  const auto next = static_cast<std::uint32_t>(instructions_.size());
+  std::uint32_t* known = nullptr;
+  if (executed == nullptr) {
+    const auto [place, is_new] = instruction_ids_.try_emplace(address, next);
+    if (!is_new) return place->second;
+    known = &place->second;
+  }
   std::array<std::uint8_t, arch::kMaxInsnBytes> bytes{};
-  const std::size_t count = insns_.code().read_code(address, bytes);
-  const std::string text =
-      arch::disassemble(insns_.code().isa(), address, std::span{bytes}.first(count));
-  const auto [known, new_text] =
+  const std::size_t count = executed != nullptr ? 0 : insns_.code().read_code(address, bytes);
+  const std::uint32_t text = text_number(
+      arch::disassemble(insns_.code().isa(), address,
+                        executed != nullptr ? executed->view() : std::span{bytes}.first(count)));
+  if (executed != nullptr) {
+    const auto [place, is_new] = executed_ids_.try_emplace({address, text}, next);
+    if (!is_new) return place->second;
+    known = &place->second;
+  }
+  const std::uint32_t number = *known;
+  instructions_.push_back({address, text, scope(address)});
+  return number;
+}
+
+std::uint32_t PageCode::text_number(const std::string& text) {
+  const auto [known, is_new] =
       text_ids_.try_emplace(text, static_cast<std::uint32_t>(texts_.size()));
-  if (new_text) texts_.push_back(text);
-  instructions_.push_back({address, known->second, scope(address)});
-  return place->second;
+  if (is_new) texts_.push_back(text);
+  return known->second;
 }
 
 std::vector<std::uint8_t> PageCode::write() const {

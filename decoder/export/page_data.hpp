@@ -13,6 +13,7 @@
 #include "decoder/calls/call.hpp"
 #include "decoder/export/call_names.hpp"
 #include "decoder/symbols/symbols.hpp"
+#include "decoder/trace/code_history.hpp"
 #include "decoder/trace/insn_cache.hpp"
 
 namespace backtrail::decoder {
@@ -31,13 +32,24 @@ class NumberWriter {
 /// Blocks of straight-line code, each once, with the lines and inlined functions that they pass.
 class PageCode {
  public:
-  /// Borrows all arguments. Names of inlined functions are added to `names`.
+  /// Borrows all arguments. Names of inlined functions are added to `names`. `insns` are those at
+  /// the end.
   PageCode(InsnCache& insns, Symbols& symbols, CallNames& names)
       : insns_{insns}, symbols_{symbols}, names_{names} {}
 
-  /// Returns the block from `begin` to the instruction at `last`, which is included if `with_last`.
-  /// 0 if there is none.
-  std::uint32_t block(TraceeAddr begin, TraceeAddr last, bool with_last);
+  /// Straight-line code from `begin` to the instruction at `last`, which is included if
+  /// `with_last`.
+  struct Stretch {
+    TraceeAddr begin;
+    TraceeAddr last;
+    bool with_last = false;
+    bool is_newest = false;  ///< The last instruction has not run yet.
+    bool operator==(const Stretch&) const = default;
+  };
+  /// Returns the block of the code as it was executed after a record; 0 if there is none.
+  /// @param past  What the thread's trace tells of its code; may be null.
+  std::uint32_t block(const Stretch& stretch, CodeHistory* past = nullptr,
+                      std::uint64_t record = 0);
   /// Returns the line's number; 0 if unknown.
   std::uint32_t line(TraceeAddr address) { return line_number(symbols_.line_at(address), address); }
   /// Where a line of a block begins.
@@ -64,12 +76,6 @@ class PageCode {
   [[nodiscard]] const std::vector<std::string>& texts() const { return texts_; }
 
  private:
-  struct Stretch {
-    TraceeAddr begin;
-    TraceeAddr last;
-    bool with_last = false;
-    bool operator==(const Stretch&) const = default;
-  };
   struct HashStretch {
     std::size_t operator()(const Stretch& stretch) const;
   };
@@ -100,12 +106,20 @@ class PageCode {
     std::vector<ScopeBegin> scopes;  ///< Empty if no instruction of the block is inlined.
     std::vector<std::uint32_t> instructions;
   };
-  std::uint32_t instruction(TraceeAddr address);
+  /// Returns the block of these instructions.
+  std::uint32_t add_block(const std::vector<std::uint32_t>& instructions);
+  /// Returns the number of an instruction; null: the one that is in memory at the end.
+  std::uint32_t instruction(TraceeAddr address, const ExecutedInsn* executed);
+  std::uint32_t text_number(const std::string& text);
   std::uint32_t line_number(const SourceLine& at, TraceeAddr address);
   std::uint32_t scope(TraceeAddr address);
 
   std::vector<Block> blocks_{Block{}};
+  /// Blocks of code that was other code at another time, by their instructions.
+  std::map<std::vector<std::uint32_t>, std::uint32_t> changed_ids_;
   std::unordered_map<TraceeAddr, std::uint32_t> instruction_ids_;
+  /// Told instructions, by address and text.
+  std::map<std::pair<TraceeAddr, std::uint32_t>, std::uint32_t> executed_ids_;
   std::vector<Instruction> instructions_;
   std::unordered_map<std::string, std::uint32_t> text_ids_;
   std::vector<std::string> texts_;

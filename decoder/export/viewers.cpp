@@ -5,6 +5,7 @@
 
 #include <boost/json.hpp>
 
+#include "decoder/corefile/past_code.hpp"
 #include "decoder/export/call_names.hpp"
 #include "decoder/export/call_stream.hpp"
 #include "decoder/export/exports.hpp"
@@ -70,7 +71,7 @@ void put_times(const TraceTimes& times, const CallStream& traced, std::uint64_t 
 }  // namespace
 
 void write_speedscope(const ExportSource& source, const TextSink& sink) {
-  InsnCache insns{source.code};
+  PastCode insns{source.archive, source.code};
   CallNames names{source.symbols};
   Pieces out{sink};
   out.put(fmt::format(R"({{"$schema":"https://www.speedscope.app/file-format-schema.json",)"
@@ -110,7 +111,7 @@ void write_speedscope(const ExportSource& source, const TextSink& sink) {
 }
 
 void write_trace_events(const ExportSource& source, const TextSink& sink) {
-  InsnCache insns{source.code};
+  PastCode insns{source.archive, source.code};
   CallNames names{source.symbols};
   std::vector<std::string> quoted_names;
   Pieces out{sink};

@@ -56,9 +56,7 @@ Timeline::Block Timeline::walk(std::uint64_t number) {
     return out;
   }
   const auto facts_at = [&](TraceeAddr pc) -> const arch::InsnFacts& {
-    static constexpr arch::InsnFacts kUnknown{};
-    if (const ExecutedInsn* insn = executed(number, pc)) return insn->facts;
-    return code_ != nullptr && code_->tells_near(pc) ? kUnknown : insns_.at(pc);
+    return executed_facts(code_, insns_, number, pc);
   };
   const Walk walk =
       walk_insns(facts_at, begins.to, ends.from,

@@ -19,8 +19,8 @@
 #include <set>
 #include <vector>
 
-#include "decoder/past/code_history.hpp"
 #include "decoder/past/record_sequence.hpp"
+#include "decoder/trace/code_history.hpp"
 #include "decoder/trace/insn_cache.hpp"
 
 namespace backtrail::decoder {

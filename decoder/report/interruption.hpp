@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "decoder/corefile/past_code.hpp"
 #include "decoder/corefile/trace_archive.hpp"
 #include "decoder/report/code_places.hpp"
 #include "decoder/report/end_facts.hpp"
@@ -16,7 +17,6 @@
 #include "decoder/report/stack_join.hpp"
 #include "decoder/report/thread_calls.hpp"
 #include "decoder/symbols/symbols.hpp"
-#include "decoder/trace/insn_cache.hpp"
 
 namespace backtrail::decoder {
 
@@ -28,7 +28,7 @@ namespace backtrail::decoder {
 class InterruptionFinder {
  public:
   /// Borrows all arguments.
-  InterruptionFinder(const TraceArchive& archive, InsnCache& insns, Symbols& symbols,
+  InterruptionFinder(const TraceArchive& archive, PastCode& insns, Symbols& symbols,
                      CodePlaces& places, const EndFacts& end, const ReportOptions& options)
       : archive_{archive},
         insns_{insns},
@@ -58,7 +58,7 @@ class InterruptionFinder {
                        std::size_t wanted, ReportThread& out);
 
   const TraceArchive& archive_;
-  InsnCache& insns_;
+  PastCode& insns_;
   Symbols& symbols_;
   CodePlaces& places_;
   const EndFacts& end_;

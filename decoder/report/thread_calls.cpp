@@ -19,9 +19,9 @@ std::uint64_t first_record(const TraceArchive& archive, std::uint32_t tid, std::
 }
 
 ThreadCalls rebuild_calls(const TraceArchive& archive, std::uint32_t tid, std::uint64_t most,
-                          InsnCache& insns, CodeMap& code, std::uint64_t before) {
+                          PastCode& insns, CodeMap& code, std::uint64_t before) {
   ThreadCalls out;
-  CallRebuilder rebuilder{insns, code};
+  CallRebuilder rebuilder{insns.at_end(), code, insns.of(tid)};
   std::uint64_t next = ~0ULL;
   const auto take = [&](std::span<const Record> records, std::uint64_t end) {
     // The gap for missing blocks has no number of its own.
@@ -35,7 +35,7 @@ ThreadCalls rebuild_calls(const TraceArchive& archive, std::uint32_t tid, std::u
         out.gaps.push_back({record, out.records});
       }
     }
-    rebuilder.feed(records);
+    rebuilder.feed(records, end);
     if (!records.empty()) out.last = records.back();
   };
   archive.visit_numbered(tid, most, take, before);

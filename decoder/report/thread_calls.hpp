@@ -11,9 +11,9 @@
 
 #include "decoder/calls/call.hpp"
 #include "decoder/calls/call_follower.hpp"
+#include "decoder/corefile/past_code.hpp"
 #include "decoder/corefile/trace_archive.hpp"
 #include "decoder/report/call_fold.hpp"
-#include "decoder/trace/insn_cache.hpp"
 
 namespace backtrail::decoder {
 
@@ -47,7 +47,7 @@ struct ThreadCalls {
 /// Rebuilds the calls from the last `most` records, rounded up to whole blocks, before record
 /// number `before`.
 [[nodiscard]] ThreadCalls rebuild_calls(const TraceArchive& archive, std::uint32_t tid,
-                                        std::uint64_t most, InsnCache& insns, CodeMap& code,
+                                        std::uint64_t most, PastCode& insns, CodeMap& code,
                                         std::uint64_t before = ~0ULL);
 /// Returns the number of the oldest of the last `records` records of the thread.
 [[nodiscard]] std::uint64_t first_record(const TraceArchive& archive, std::uint32_t tid,

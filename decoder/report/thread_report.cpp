@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "arch/disassemble.hpp"
 #include "decoder/report/call_values.hpp"
 #include "decoder/report/off_marks.hpp"
 #include "decoder/report/stack_values.hpp"
@@ -43,7 +44,7 @@ ThreadReporter::ThreadReporter(const CoreFile& core, const TraceArchive& archive
       options_{options},
       end_{end},
       scan_{scan},
-      insns_{code},
+      insns_{archive, code},
       places_{code, symbols},
       interruptions_{archive, insns_, symbols, places_, end, options} {}
 
@@ -166,12 +167,22 @@ void ThreadReporter::add_arrival(const CoreThread& thread, const ThreadCalls& tr
   out.arrived = true;
   out.from = places_.place(traced.last->from);
   out.from_instruction = places_.instruction(traced.last->from);
+  CodeHistory* past = insns_.of(thread.tid);
+  if (past == nullptr) return;
+  // The branch's own record is the newest one: its block begins with the one before it.
+  const std::uint64_t records = archive_.find(thread.tid)->end;
+  const std::uint64_t block = records - std::min<std::uint64_t>(records, 2);
+  if (const ExecutedInsn* insn = past->at(block, traced.last->from)) {
+    out.from_instruction = arch::disassemble(code_.isa(), traced.last->from, insn->view());
+  } else if (!past->is_as_at_end(block, traced.last->from, traced.last->from)) {
+    out.from_instruction.clear();
+  }
 }
 
 JoinedStack ThreadReporter::add_stack(const CoreThread& thread, ThreadCalls& traced,
                                       ReportThread& out) {
   const Stack stack = thread_stack(core_, code_, symbols_, thread, traced);
-  JoinedStack joined = join_stack(stack, traced, insns_, symbols_);
+  JoinedStack joined = join_stack(stack, traced, insns_.at_end(), symbols_);
   out.stack_complete = joined.result == JoinedStack::Result::kComplete;
   if (!out.stack_complete) out.stack_problem = stack_problem(stack, joined, traced, places_);
   if (options_.values != nullptr && out.is_first) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "decoder/corefile/core_file.hpp"
+#include "decoder/corefile/past_code.hpp"
 #include "decoder/corefile/thread_times.hpp"
 #include "decoder/corefile/trace_archive.hpp"
 #include "decoder/corefile/trace_check.hpp"
@@ -61,7 +62,7 @@ class ThreadReporter {
   const ReportOptions& options_;
   const EndFacts& end_;
   FailureScan& scan_;
-  InsnCache insns_;
+  PastCode insns_;
   CodePlaces places_;
   InterruptionFinder interruptions_;
   std::vector<SignatureFrame> first_functions_;

@@ -326,7 +326,10 @@ std::optional<PastPosition> ProgramPast::find_return(ThreadId thread, std::uint6
   const std::uint64_t number = records.end() - 1 - newer;
   const decoder::Record record = records.at(number);
   if (record.kind != decoder::RecordKind::kBranch) return std::nullopt;
-  if (insns_.at(record.from).kind != arch::InsnKind::kReturn) return std::nullopt;
+  if (number == records.begin()) return std::nullopt;
+  const arch::InsnFacts& facts =
+      decoder::executed_facts(&past->code, insns_, number - 1, record.from);
+  if (facts.kind != arch::InsnKind::kReturn) return std::nullopt;
   return find_after(thread, newer, record.to, 0);
 }
 

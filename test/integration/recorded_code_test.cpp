@@ -12,7 +12,7 @@
 #include <gtest/gtest.h>
 
 #include "arch/insn.hpp"
-#include "decoder/past/code_history.hpp"
+#include "decoder/trace/code_history.hpp"
 #include "stepped_program.hpp"
 
 namespace backtrail::tracee {

@@ -12,7 +12,7 @@
 
 #include <gtest/gtest.h>
 
-#include "decoder/past/code_history.hpp"
+#include "decoder/trace/code_history.hpp"
 
 namespace backtrail::decoder {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "decoder/past/code_history.hpp"
+#include "decoder/trace/code_history.hpp"
 
 #include <algorithm>
 #include <iterator>
@@ -86,6 +86,21 @@ const ExecutedInsn* CodeHistory::at(std::uint64_t record, TraceeAddr pc) {
   if (!facts.known()) return nullptr;
   same_pc.push_back(std::make_unique<ExecutedInsn>(ExecutedInsn{bytes, facts}));
   return same_pc.back().get();
+}
+
+bool CodeHistory::is_as_at_end(std::uint64_t /*record*/, TraceeAddr begin, TraceeAddr last) const {
+  for (std::uint64_t page = page_of(begin); page <= page_of(last); ++page) {
+    if (pages_.contains(page)) return false;
+  }
+  return true;
+}
+
+const arch::InsnFacts& executed_facts(CodeHistory* code, InsnCache& at_end, std::uint64_t record,
+                                      TraceeAddr pc) {
+  static constexpr arch::InsnFacts kUnknown{};
+  if (code == nullptr) return at_end.at(pc);
+  if (const ExecutedInsn* insn = code->at(record, pc)) return insn->facts;
+  return code->is_as_at_end(record, pc, pc) ? at_end.at(pc) : kUnknown;
 }
 
 }  // namespace backtrail::decoder

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "decoder/past/code_history.hpp"
+#include "decoder/trace/code_history.hpp"
 
 #include <algorithm>
 #include <optional>

@@ -14,6 +14,7 @@
 #include "arch/base/page.hpp"
 #include "arch/isa.hpp"
 #include "decoder/trace/executed_insn.hpp"
+#include "decoder/trace/insn_cache.hpp"
 #include "decoder/trace/value_fact.hpp"
 
 namespace backtrail::decoder {
@@ -30,6 +31,9 @@ class CodeHistory {
   /// Returns the instruction at `pc` in the block of straight-line code that begins with a record;
   /// null if its bytes are not told. Valid as long as this object.
   const ExecutedInsn* at(std::uint64_t record, TraceeAddr pc);
+  /// Returns true if what ran in [begin, last] in that block is what memory has at the end, as far
+  /// as the trace knows.
+  [[nodiscard]] bool is_as_at_end(std::uint64_t record, TraceeAddr begin, TraceeAddr last) const;
 
  private:
   static std::uint64_t page_of(TraceeAddr at) { return at.value() / kPageBytes; }
@@ -51,5 +55,12 @@ class CodeHistory {
   std::unordered_set<std::uint64_t> pages_;  ///< Numbers of the pages of all granules.
   std::unordered_map<TraceeAddr, std::vector<std::unique_ptr<ExecutedInsn>>> insns_;
 };
+
+/// Returns the facts of the instruction that a thread executed at `pc` in the block that begins
+/// with a record; length 0 if it is not known.
+/// @param code    What its trace tells; may be null.
+/// @param at_end  The code that is in memory at the end.
+[[nodiscard]] const arch::InsnFacts& executed_facts(CodeHistory* code, InsnCache& at_end,
+                                                    std::uint64_t record, TraceeAddr pc);
 
 }  // namespace backtrail::decoder
