@@ -10,7 +10,7 @@
 namespace backtrail::arch {
 
 /// A general register, by its encoding, below kOldBytesKind. From there on a part of the bytes that
-/// a store overwrites, then kFlagsKind, and at last code.
+/// a store overwrites, then kFlagsKind, code, and at last memory.
 using ValueKind = std::uint8_t;
 
 inline constexpr ValueKind kOldBytesKind = 16;
@@ -25,8 +25,13 @@ inline constexpr ValueKind kValueKinds = kFlagsKind + 1;
 /// of the next eight kinds that many are.
 inline constexpr ValueKind kCodeKind = kValueKinds;
 inline constexpr unsigned kMostCodeBytes = 8;
+/// These kinds tell since when memory of files that the program may not write has been what it is:
+/// from the block of this record on, or from the next record on; or that it may change.
+inline constexpr ValueKind kConstantKind = kCodeKind + 1 + kMostCodeBytes;
+inline constexpr ValueKind kBecomesConstantKind = kConstantKind + 1;
+inline constexpr ValueKind kVariableKind = kConstantKind + 2;
 /// All kinds are below this one.
-inline constexpr ValueKind kFactKinds = kCodeKind + 1 + kMostCodeBytes;
+inline constexpr ValueKind kFactKinds = kVariableKind + 1;
 
 /// The bytes from 8 * `part` on, counted from the address of the store, before the store.
 struct OldBytes {
@@ -40,7 +45,11 @@ struct OldBytes {
 }
 
 [[nodiscard]] constexpr bool is_of_code(ValueKind kind) {
-  return kind >= kCodeKind;
+  return kind >= kCodeKind && kind < kConstantKind;
+}
+
+[[nodiscard]] constexpr bool is_of_memory(ValueKind kind) {
+  return kind >= kConstantKind;
 }
 
 /// Returns the part of a store that a value is of; nullopt if it is of a register.

@@ -2,7 +2,10 @@
 #include "decoder/cachelog/cache_log.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
+
+#include "arch/base/value_kind.hpp"
 
 namespace backtrail::decoder {
 namespace {
@@ -20,11 +23,26 @@ void CacheLogDecoder::begin_at(TraceeAddr at, std::vector<Record>& out) {
   if (std::exchange(lost_, false)) {
     out.push_back(gap(GapReason::kOverflow, TraceeAddr{}, at));
     indirect_from_.reset();
+    tell_waiting(out);
     return;
   }
   if (!indirect_from_) return;
   out.push_back(branch(*indirect_from_, at));
   indirect_from_.reset();
+  tell_waiting(out);
+}
+
+void CacheLogDecoder::tell_waiting(std::vector<Record>& out) {
+  for (const ValueFact& fact : waiting_) {
+    facts_.push_back(fact);
+    facts_.back().record = out.size();
+  }
+  waiting_.clear();
+}
+
+void CacheLogDecoder::add_memory(const ValueFact& fact, std::vector<Record>& out) {
+  waiting_.push_back(fact);
+  if (!lost_ && !indirect_from_) tell_waiting(out);
 }
 
 void CacheLogDecoder::entries(std::span<const std::uint32_t> entries, std::vector<Record>& out) {
@@ -111,6 +129,10 @@ void CacheLogDecoder::lose(std::vector<Record>&) {
 void CacheLogDecoder::pause(std::vector<Record>& out) {
   code_.pause(out.size());
   code_.hand_on(facts_);
+  // Older facts of the same memory may be true no more.
+  for (const ValueFact& fact : waiting_) {
+    facts_.push_back({out.size(), fact.pc, fact.value, arch::kVariableKind});
+  }
 }
 
 CacheLog::CacheLog(std::shared_ptr<const ExitTable> exits, std::uint64_t limit_bytes,
@@ -152,11 +174,17 @@ void CacheLog::count_dropped(std::uint64_t entries) {
   dropped_ = true;
 }
 
+void CacheLog::keep_memory(const Event& event) {
+  std::ranges::copy_if(event.facts, std::back_inserter(dropped_memory_),
+                       [](const ValueFact& fact) { return arch::is_of_memory(fact.kind); });
+}
+
 CacheLog::Chunk CacheLog::drop_oldest() {
   Chunk oldest = std::move(chunks_.front());
   chunks_.pop_front();
   held_ -= oldest.size();
   count_dropped(oldest.entries().size());
+  for (const Event& event : oldest.events) keep_memory(event);
   return oldest;
 }
 
@@ -217,7 +245,10 @@ void CacheLog::drop_numbers(std::size_t count) {
     chunk.held = chunk.held.subspan(count);
   }
   const std::size_t before = chunk.events.size();
-  std::erase_if(chunk.events, [=](const Event& event) { return event.before < count; });
+  std::erase_if(chunk.events, [=, this](const Event& event) {
+    if (event.before < count) keep_memory(event);
+    return event.before < count;
+  });
   for (Event& event : chunk.events) event.before -= count;
   held_ -= count + (before - chunk.events.size());
   count_dropped(count);
@@ -402,8 +433,13 @@ void CacheLog::decode_event(const Event& event, TraceConsumer& consumer, std::ve
     decoder_.step(event.arrival, *event.stepped, out);
   } else if (!event.facts.empty()) {
     // A place is known only by a record that leads there.
-    if (decoder_.arriving()) return;
+    const bool is_known = !decoder_.arriving();
     for (const ValueFact& fact : event.facts) {
+      if (arch::is_of_memory(fact.kind)) {
+        decoder_.add_memory(fact, out);
+        continue;
+      }
+      if (!is_known) continue;
       decoder_.facts().push_back(fact);
       decoder_.facts().back().record = out.size();
     }
@@ -427,6 +463,8 @@ void CacheLog::drain(TraceConsumer& consumer) {
   std::vector<Record> out;
   out.reserve(kBatchRecords);
   if (std::exchange(dropped_, false)) decoder_.lose(out);
+  for (const ValueFact& fact : dropped_memory_) decoder_.add_memory(fact, out);
+  dropped_memory_.clear();
   align_values();
   std::deque<Chunk> chunks;
   chunks.swap(chunks_);

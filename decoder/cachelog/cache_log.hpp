@@ -47,6 +47,9 @@ class CacheLogDecoder {
                std::vector<Record>& out);
   /// Reports an instruction that was stepped; see ExecutedCode::step().
   void step(TraceeAddr pc, const ExecutedInsn& insn, std::vector<Record>& out);
+  /// Adds a fact of memory (arch::is_of_memory) at the present place, or, if that is not known yet,
+  /// after it.
+  void add_memory(const ValueFact& fact, std::vector<Record>& out);
   /// Reports that log entries are missing here.
   void lose(std::vector<Record>& out);
   /// Reports that nothing more is known for now.
@@ -57,6 +60,7 @@ class CacheLogDecoder {
 
  private:
   void begin_at(TraceeAddr at, std::vector<Record>& out);
+  void tell_waiting(std::vector<Record>& out);
   /// Adds the facts of a superblock that `exit` left, whose branches are in `out` from `before` on.
   /// Those from the fact `first` on are put in order.
   void add_facts(std::uint32_t exit_id, const LoggedExit& exit, std::size_t before,
@@ -69,6 +73,7 @@ class CacheLogDecoder {
   std::uint64_t next_value_ = 0;
   ExecutedCode code_;
   std::vector<ValueFact> facts_;
+  std::vector<ValueFact> waiting_;  ///< Facts of memory at a place that is not known yet.
 };
 
 /// Keeps log entries undecoded, at least the newest `limit_bytes`, until records are asked for.
@@ -167,6 +172,7 @@ class CacheLog {
   /// Drops the first entries of the oldest chunk.
   void drop_numbers(std::size_t count);
   void count_dropped(std::uint64_t entries);
+  void keep_memory(const Event& event);
   void align_values();
   /// Hands on records and facts, and empties both.
   void hand_on(TraceConsumer& consumer, std::vector<Record>& out);
@@ -192,6 +198,7 @@ class CacheLog {
   bool dropped_ = false;
   std::unique_ptr<ValueStream> values_;  ///< Null: no values are recorded.
   std::deque<ValueStream::Stretch> stretches_;
+  std::vector<ValueFact> dropped_memory_;  ///< Facts of memory that were dropped.
 };
 
 }  // namespace backtrail::decoder

@@ -114,7 +114,9 @@ std::vector<ValueFact> TraceArchive::facts(std::uint32_t tid) const {
 
 std::vector<ValueFact> TraceArchive::code_facts(std::uint32_t tid) const {
   std::vector<ValueFact> out = facts_from(tid, kCodeVersion);
-  std::erase_if(out, [](const ValueFact& fact) { return !arch::is_of_code(fact.kind); });
+  std::erase_if(out, [](const ValueFact& fact) {
+    return !arch::is_of_code(fact.kind) && !arch::is_of_memory(fact.kind);
+  });
   return out;
 }
 

@@ -47,7 +47,7 @@ class TraceArchive {
   /// Returns the values that were recorded of a thread, oldest first, by the numbers of their
   /// records in the whole trace. Damaged blocks are left out.
   [[nodiscard]] std::vector<ValueFact> facts(std::uint32_t tid) const;
-  /// Returns those of them that are of code (arch::is_of_code).
+  /// Returns those of them that are of code or of memory.
   [[nodiscard]] std::vector<ValueFact> code_facts(std::uint32_t tid) const;
   /// Returns names of code that the program generated at run time, sorted by address.
   [[nodiscard]] std::vector<CodeName> names() const;

@@ -20,6 +20,7 @@ static_assert(arch::kOldBytesKind == kRegisters && arch::kFactKinds <= kKinds);
 std::uint32_t version_for(arch::ValueKind highest) {
   if (highest < arch::kOldBytesKind) return kFactsVersion;
   if (highest < arch::kFlagsKind) return kOldBytesVersion;
+  if (arch::is_of_memory(highest)) return kMemoryVersion;
   return arch::is_of_code(highest) ? kCodeVersion : kAllFactsVersion;
 }
 
@@ -71,7 +72,7 @@ Result<void> decode_facts(const TraceBlock& block, std::vector<ValueFact>& out) 
   const auto malformed = [&] {
     return fail(TraceErrc::kMalformed, "decode a block of recorded values", block.first);
   };
-  if (block.records < kFactsVersion || block.records > kCodeVersion) return malformed();
+  if (block.records < kFactsVersion || block.records > kMemoryVersion) return malformed();
   const std::uint64_t kinds = block.records == kFactsVersion ? kRegisters : kKinds;
   BT_TRY(const auto raw, unpack_block(block));
   ByteReader in{raw};

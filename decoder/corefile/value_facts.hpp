@@ -14,11 +14,12 @@
 namespace backtrail::decoder {
 
 /// Versions: blocks with values of general registers alone, with overwritten bytes, too, with all
-/// kinds of values, and with code.
+/// kinds of values, with code, and with memory.
 inline constexpr std::uint32_t kFactsVersion = 1;
 inline constexpr std::uint32_t kOldBytesVersion = 2;
 inline constexpr std::uint32_t kAllFactsVersion = 3;
 inline constexpr std::uint32_t kCodeVersion = 4;
+inline constexpr std::uint32_t kMemoryVersion = 5;
 /// Most facts in a block; readers refuse more.
 inline constexpr std::size_t kBlockFacts = 16384;
 

@@ -79,7 +79,8 @@ std::uint32_t PageCode::scope(TraceeAddr address) {
 
 std::uint32_t PageCode::block(const Stretch& stretch, CodeHistory* past, std::uint64_t record) {
   const auto [begin, last, with_last, is_newest] = stretch;
-  const bool changes = past != nullptr && !past->is_as_at_end(record, begin, last);
+  const bool changes =
+      past != nullptr && !past->is_as_at_end(record, begin, last + insns_.at(last).length);
   std::uint32_t* known = nullptr;
   if (!changes) {
     const auto [place, is_new] = ids_.try_emplace(stretch, 0U);

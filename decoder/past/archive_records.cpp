@@ -32,7 +32,7 @@ std::vector<ValueFact> ArchiveRecords::numbered(std::vector<ValueFact> facts) co
     if (block == thread_.blocks.size()) return true;
     if (fact.record < thread_.blocks[block].first) {
       fact.record = starts_[block];
-      return !arch::is_of_code(fact.kind);
+      return !arch::is_of_code(fact.kind) && !arch::is_of_memory(fact.kind);
     }
     fact.record = starts_[block] + (fact.record - thread_.blocks[block].first);
     return false;

@@ -24,7 +24,7 @@ class ArchiveRecords final : public RecordSequence {
   }
   Record at(std::uint64_t number) override;
   /// Returns these facts with the numbers that their records have here. Values of records that the
-  /// file lacks are left out; code of such records gets the number of the next record.
+  /// file lacks are left out; code and memory of such records get the number of the next record.
   [[nodiscard]] std::vector<ValueFact> numbered(std::vector<ValueFact> facts) const;
 
  private:

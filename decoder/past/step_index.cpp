@@ -14,7 +14,9 @@ StepIndex::StepIndex(Timeline& timeline, RecordSequence& records, std::size_t mo
       records_{records},
       facts_{std::move(facts)},
       newest_{timeline.newest().block} {
-  std::erase_if(facts_, [](const ValueFact& fact) { return arch::is_of_code(fact.kind); });
+  std::erase_if(facts_, [](const ValueFact& fact) {
+    return arch::is_of_code(fact.kind) || arch::is_of_memory(fact.kind);
+  });
   for (std::uint64_t block = newest_; steps_ < most; --block) {
     const Timeline::Block& here = timeline.block(block);
     steps_ += here.pcs.size();

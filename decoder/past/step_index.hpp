@@ -20,7 +20,7 @@ class StepIndex {
   /// @param changed  A place at which something other than the program changed its state: windows
   ///                 have a gap there.
   /// @param facts    Values that were recorded, sorted by record and numbered as `records`; the
-  ///                 timeline has those of code.
+  ///                 timeline has those of code and memory.
   StepIndex(Timeline& timeline, RecordSequence& records, std::size_t most,
             const std::optional<PastPosition>& changed = std::nullopt,
             std::vector<ValueFact> facts = {});

@@ -75,6 +75,9 @@ class Timeline {
     return search_forward(from, stops, newest_);
   }
 
+  /// Returns the code and memory that the trace tells; may be null.
+  [[nodiscard]] const CodeHistory* code() const { return code_; }
+
   /// The executed instructions of one block.
   struct Block {
     std::vector<TraceeAddr> pcs;  ///< In order; the branch of the next record comes last.

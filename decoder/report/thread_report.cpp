@@ -174,7 +174,7 @@ void ThreadReporter::add_arrival(const CoreThread& thread, const ThreadCalls& tr
   const std::uint64_t block = records - std::min<std::uint64_t>(records, 2);
   if (const ExecutedInsn* insn = past->at(block, traced.last->from)) {
     out.from_instruction = arch::disassemble(code_.isa(), traced.last->from, insn->view());
-  } else if (!past->is_as_at_end(block, traced.last->from, traced.last->from)) {
+  } else if (!executed_facts(past, insns_.at_end(), block, traced.last->from).known()) {
     out.from_instruction.clear();
   }
 }

@@ -13,6 +13,7 @@ CodeHistory::CodeHistory(arch::Isa isa, std::span<const ValueFact> facts) : isa_
   // The granules of which something is known at this place, with a mask of their known bytes.
   std::map<std::uint64_t, std::uint64_t> known;
   for (const ValueFact& fact : facts) {
+    constant_.take(fact);
     if (!arch::is_of_code(fact.kind)) continue;
     const std::uint64_t begin = fact.pc.value();
     const std::uint64_t bytes =
@@ -88,8 +89,11 @@ const ExecutedInsn* CodeHistory::at(std::uint64_t record, TraceeAddr pc) {
   return same_pc.back().get();
 }
 
-bool CodeHistory::is_as_at_end(std::uint64_t /*record*/, TraceeAddr begin, TraceeAddr last) const {
-  for (std::uint64_t page = page_of(begin); page <= page_of(last); ++page) {
+bool CodeHistory::is_as_at_end(std::uint64_t record, TraceeAddr begin, TraceeAddr end) const {
+  if (end <= begin) return false;
+  const std::uint64_t bytes = end - begin;
+  if (constant_.is_told()) return constant_.bytes_at(record, begin, bytes) == bytes;
+  for (std::uint64_t page = page_of(begin); page <= page_of(end - 1); ++page) {
     if (pages_.contains(page)) return false;
   }
   return true;
@@ -100,7 +104,8 @@ const arch::InsnFacts& executed_facts(CodeHistory* code, InsnCache& at_end, std:
   static constexpr arch::InsnFacts kUnknown{};
   if (code == nullptr) return at_end.at(pc);
   if (const ExecutedInsn* insn = code->at(record, pc)) return insn->facts;
-  return code->is_as_at_end(record, pc, pc) ? at_end.at(pc) : kUnknown;
+  const arch::InsnFacts& facts = at_end.at(pc);
+  return code->is_as_at_end(record, pc, pc + facts.length) ? facts : kUnknown;
 }
 
 }  // namespace backtrail::decoder

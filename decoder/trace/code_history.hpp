@@ -13,13 +13,14 @@
 #include "arch/base/address.hpp"
 #include "arch/base/page.hpp"
 #include "arch/isa.hpp"
+#include "decoder/trace/constant_memory.hpp"
 #include "decoder/trace/executed_insn.hpp"
 #include "decoder/trace/insn_cache.hpp"
 #include "decoder/trace/value_fact.hpp"
 
 namespace backtrail::decoder {
 
-/// Made of the facts of code (arch::is_of_code) of one thread.
+/// Made of the facts of code and memory (arch::is_of_code, arch::is_of_memory) of one thread.
 class CodeHistory {
  public:
   /// @param facts  Sorted by record and numbered as the thread's records; others are ignored.
@@ -31,9 +32,13 @@ class CodeHistory {
   /// Returns the instruction at `pc` in the block of straight-line code that begins with a record;
   /// null if its bytes are not told. Valid as long as this object.
   const ExecutedInsn* at(std::uint64_t record, TraceeAddr pc);
-  /// Returns true if what ran in [begin, last] in that block is what memory has at the end, as far
-  /// as the trace knows.
-  [[nodiscard]] bool is_as_at_end(std::uint64_t record, TraceeAddr begin, TraceeAddr last) const;
+  /// Returns true if what ran in [begin, end) in that block is what memory has at the end. Traces
+  /// that do not tell since when memory was constant do not tell this either, but for code near
+  /// told one; true then.
+  [[nodiscard]] bool is_as_at_end(std::uint64_t record, TraceeAddr begin, TraceeAddr end) const;
+
+  /// Since when memory was constant.
+  [[nodiscard]] const ConstantMemory& constant() const { return constant_; }
 
  private:
   static std::uint64_t page_of(TraceeAddr at) { return at.value() / kPageBytes; }
@@ -52,6 +57,7 @@ class CodeHistory {
   arch::Isa isa_;
   /// By address, a multiple of eight: what was told of it, oldest first.
   std::unordered_map<std::uint64_t, std::vector<Piece>> granules_;
+  ConstantMemory constant_;
   std::unordered_set<std::uint64_t> pages_;  ///< Numbers of the pages of all granules.
   std::unordered_map<TraceeAddr, std::vector<std::unique_ptr<ExecutedInsn>>> insns_;
 };

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// The newest facts of one thread: recorded values, and code.
+/// The newest facts of one thread: recorded values, and code; and since when memory was constant.
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
+#include <iterator>
 #include <span>
+#include <vector>
 
+#include "decoder/trace/constant_memory.hpp"
 #include "decoder/trace/value_fact.hpp"
 
 namespace backtrail::decoder {
@@ -21,8 +26,11 @@ class FactRing {
   void append(std::span<const ValueFact> facts, std::uint64_t end) {
     for (const ValueFact& fact : facts) {
       if (fact.record >= end) continue;
-      facts_.push_back(fact);
-      facts_.back().record = end - 1 - fact.record;
+      ValueFact numbered = fact;
+      numbered.record = end - 1 - fact.record;
+      constant_.take(numbered);
+      if (arch::is_of_memory(fact.kind)) continue;
+      facts_.push_back(numbered);
       if (is_value(fact)) ++values_;
     }
     for (; facts_.size() > kMost; facts_.pop_front()) {
@@ -32,9 +40,23 @@ class FactRing {
   void clear() {
     facts_.clear();
     values_ = 0;
+    constant_.clear();
   }
-  /// Returns the facts, oldest first, by the numbers of their records.
-  [[nodiscard]] const std::deque<ValueFact>& all() const { return facts_; }
+  /// Returns the facts from record `first` on, oldest first, by the numbers of their records. What
+  /// older ones tell of memory is told by that record.
+  [[nodiscard]] std::deque<ValueFact> since(std::uint64_t first) const {
+    std::vector<ValueFact> memory = constant_.facts();
+    for (ValueFact& fact : memory) {
+      if (fact.record >= first) break;
+      const bool is_constant = fact.kind == arch::kBecomesConstantKind;
+      fact = {first, fact.pc, fact.value, is_constant ? arch::kConstantKind : fact.kind};
+    }
+    const auto oldest = std::ranges::lower_bound(facts_, first, {}, &ValueFact::record);
+    std::deque<ValueFact> out;
+    std::ranges::merge(memory, std::ranges::subrange{oldest, facts_.end()}, std::back_inserter(out),
+                       {}, &ValueFact::record, &ValueFact::record);
+    return out;
+  }
   /// Returns how many of them are recorded values.
   [[nodiscard]] std::size_t values() const { return values_; }
 
@@ -42,6 +64,7 @@ class FactRing {
   static bool is_value(const ValueFact& fact) { return !arch::is_of_code(fact.kind); }
 
   std::deque<ValueFact> facts_;
+  ConstantMemory constant_;
   std::size_t values_ = 0;
 };
 

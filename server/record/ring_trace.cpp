@@ -124,7 +124,8 @@ tracee::CoreTrace core_trace(const RingTrace& trace) {
   out.held = trace.ring->size();
   for (const Piece& piece : pieces) out.held += piece.records.size();
   if (trace.facts != nullptr) {
-    decoder::append_facts(out.tid, trace.facts->all(), shift, out.extra);
+    const std::uint64_t oldest = pieces.empty() ? trace.ring->begin() : 0;
+    decoder::append_facts(out.tid, trace.facts->since(oldest), shift, out.extra);
   }
   out.newest = NewestFirst{trace, std::move(pieces), shift};
   return out;

@@ -103,10 +103,8 @@ std::optional<ThreadEnd> LiveEnd::thread(tracee::ThreadId id) {
   if (trace != nullptr) trace->flush();
   if (decoder::BtsHistory* past = trace == nullptr ? nullptr : trace->past()) {
     out.records = std::make_unique<RingRecords>(past->records());
-    const auto& facts = past->facts().all();
-    const auto first =
-        std::ranges::lower_bound(facts, past->records().begin(), {}, &decoder::ValueFact::record);
-    out.facts.assign(first, facts.end());
+    const auto facts = past->facts().since(past->records().begin());
+    out.facts.assign(facts.begin(), facts.end());
   } else {
     out.records = std::make_unique<decoder::VectorRecords>(std::vector<decoder::Record>{});
   }

@@ -35,6 +35,8 @@ class PastPages {
   [[nodiscard]] bool change_anywhere() const {
     return facts_.foreign == MemoryFacts::Foreign::kAnywhere;
   }
+  /// Returns true if nobody but the process's only thread has ever changed its memory.
+  [[nodiscard]] bool alone() const { return alone_; }
   /// Returns true if all writable memory is kPrivate, and none is known to be shared.
   [[nodiscard]] bool all_is_private() const;
   /// Returns the bounds of the heap made by brk; nullopt if that is not known.

@@ -32,7 +32,11 @@ Known PastValues::End::reg(Slot slot) {
 }
 
 PageKind PastValues::End::page(TraceeAddr address) {
-  return pages_.kind(address);
+  const PageKind kind = pages_.kind(address);
+  // The solver sees what the thread itself does to mappings, but not what others do.
+  const bool may_change = kind == PageKind::kConstant && !pages_.alone() && constant_ != nullptr &&
+                          constant_->is_told() && constant_->bytes_at(oldest_, address, 1) == 0;
+  return may_change ? PageKind::kUnknown : kind;
 }
 
 Known PastValues::End::granule(TraceeAddr address) {
@@ -50,7 +54,8 @@ PastValues::PastValues(PastEnd& end, const ThreadEnd& thread, const RegisterSlot
                        decoder::Timeline& timeline)
     : slots_{slots},
       index_{timeline, *thread.records, kMostSteps, thread.changed, thread.facts},
-      end_{end, thread, slots},
+      end_{end, thread, slots, timeline.code() == nullptr ? nullptr : &timeline.code()->constant(),
+           index_.place(0).block},
       history_{index_.steps(),
                [this](std::size_t first, std::size_t last) { return index_.window(first, last); },
                end.memory(), end_,

@@ -44,8 +44,16 @@ class PastValues {
   /// The thread and its memory where the trace ends.
   class End final : public decoder::values::EndState {
    public:
-    End(PastEnd& end, const ThreadEnd& thread, const RegisterSlots& slots)
-        : pages_{end.pages()}, thread_{thread}, memory_{end.memory()}, slots_{slots} {}
+    /// @param constant  Since when memory was constant; null: that is not known.
+    /// @param oldest    The oldest record that values are recovered for.
+    End(PastEnd& end, const ThreadEnd& thread, const RegisterSlots& slots,
+        const decoder::ConstantMemory* constant, std::uint64_t oldest)
+        : pages_{end.pages()},
+          thread_{thread},
+          memory_{end.memory()},
+          slots_{slots},
+          constant_{constant},
+          oldest_{oldest} {}
     decoder::values::Known reg(decoder::values::Slot slot) override;
     decoder::values::PageKind page(TraceeAddr address) override;
     decoder::values::Known granule(TraceeAddr address) override;
@@ -58,6 +66,8 @@ class PastValues {
     const ThreadEnd& thread_;
     tracee::ProgramMemory& memory_;
     const RegisterSlots& slots_;
+    const decoder::ConstantMemory* constant_;
+    std::uint64_t oldest_;
   };
 
   const RegisterSlots& slots_;

@@ -339,16 +339,41 @@ decoder::values::Known ProgramPast::read_slot(ThreadId thread, const PastPositio
   return values == nullptr ? decoder::values::Known{} : values->slot(place, slot);
 }
 
+/// Reads the instruction that was executed at `place`, if the trace tells it.
+std::size_t ProgramPast::read_executed(ThreadId thread, const PastPosition& place,
+                                       TraceeAddr address, std::span<std::uint8_t> out) {
+  ThreadPast* past = past_of(thread);
+  if (past == nullptr || place == past->timeline.newest()) return 0;
+  const decoder::ExecutedInsn* insn = past->timeline.executed(place.block, place.pc);
+  if (insn == nullptr || address < place.pc || address - place.pc >= insn->facts.length) return 0;
+  const auto rest = insn->view().subspan(address - place.pc);
+  const std::size_t count = std::min(rest.size(), out.size());
+  std::copy_n(rest.begin(), count, out.begin());
+  return count;
+}
+
+/// Reads memory that has not changed since `place`. Most of it has been read only all the time.
+std::size_t ProgramPast::read_constant(ThreadId thread, const PastPosition& place,
+                                       TraceeAddr address, std::span<std::uint8_t> out) {
+  if (end_.pages().change_anywhere()) return 0;
+  std::size_t most = out.size();
+  if (ThreadPast* past = past_of(thread)) {
+    const decoder::ConstantMemory& constant = past->code.constant();
+    if (constant.is_told()) most = constant.bytes_at(place.block, address, most);
+  }
+  return end_.memory().read_constant(address, out.first(most));
+}
+
 std::size_t ProgramPast::read_at(ThreadId thread, const PastPosition& place, TraceeAddr address,
                                  std::span<std::uint8_t> out) {
   std::size_t known = 0;
   while (known < out.size()) {
     const auto rest = out.subspan(known);
-    std::size_t more =
-        end_.pages().change_anywhere() ? 0 : end_.memory().read_constant(address + known, rest);
+    std::size_t more = read_constant(thread, place, address + known, rest);
     if (PastValues* values = more == 0 ? values_of(thread) : nullptr) {
       more = values->memory(place, address + known, rest);
     }
+    if (more == 0) more = read_executed(thread, place, address + known, rest);
     if (more == 0) break;
     known += more;
   }

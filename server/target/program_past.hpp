@@ -85,6 +85,10 @@ class ProgramPast final : public PastControl {
                                                           const decoder::PastPosition& place,
                                                           bool back);
   void stop(ThreadId thread, tracee::StopKind kind);
+  std::size_t read_executed(ThreadId thread, const decoder::PastPosition& place, TraceeAddr address,
+                            std::span<std::uint8_t> out);
+  std::size_t read_constant(ThreadId thread, const decoder::PastPosition& place, TraceeAddr address,
+                            std::span<std::uint8_t> out);
 
   PastEnd& end_;
   const PastStops& stops_;

@@ -12,6 +12,7 @@
 
 #include <gtest/gtest.h>
 
+#include "arch/base/value_kind.hpp"
 #include "decoder/trace/trace_consumer.hpp"
 #include "elf_symbols.hpp"
 #include "engine_driver.hpp"
@@ -26,12 +27,14 @@ class Collector : public decoder::TraceConsumer {
   }
   void consume_facts(std::span<const decoder::ValueFact> values) override {
     for (decoder::ValueFact fact : values) {
+      if (arch::is_of_memory(fact.kind)) continue;
       fact.record = all.size() - 1 - fact.record;
       facts.push_back(fact);
     }
   }
   std::vector<decoder::Record> all;
-  std::vector<decoder::ValueFact> facts;  ///< By the numbers of their records.
+  /// By the numbers of their records; without those of memory.
+  std::vector<decoder::ValueFact> facts;
 };
 
 struct Outcome {

@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reports on programs that rewrite their code: they show what was executed, not what memory has at
 // the end.
+#include <cstdint>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include "report_fixture.hpp"
@@ -9,11 +15,70 @@ namespace backtrail::test {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::AnyOf;
 using ::testing::ContainsRegex;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::StartsWith;
 
-class RewrittenCode : public ReportFixture {};
+class RewrittenCode : public ReportFixture {
+ protected:
+  /// Records an inferior and returns what it printed.
+  std::string printed(const std::string& name, const std::string& values) {
+    return run({BT_SERVER, "record", "--values=" + values, "-o", "x.core", "--",
+                std::string{BT_INFERIOR_DIR} + "/" + name},
+               -1);
+  }
+  /// Returns what `replay` answers to gdb's packets, console output left out.
+  std::vector<std::string> replies(const std::vector<std::string>& packets) {
+    std::string input = framed("QStartNoAckMode") + "+";
+    for (const std::string& packet : packets) input += framed(packet);
+    const std::string output = run({BT_SERVER, "replay", "-", "x.core"}, -1, input);
+    std::vector<std::string> out;
+    for (std::size_t at = output.find('$'); at != std::string::npos; at = output.find('$', at)) {
+      const std::size_t end = output.find('#', at);
+      const std::string reply = without_runs(output.substr(at + 1, end - at - 1));
+      at = end;
+      if (reply.starts_with('O') && reply != "OK") continue;
+      out.push_back(reply);
+    }
+    EXPECT_EQ(out.size(), packets.size() + 1);
+    if (!out.empty()) out.erase(out.begin());
+    out.resize(packets.size());
+    return out;
+  }
+  static std::string framed(const std::string& packet) {
+    unsigned sum = 0;
+    for (const char c : packet) sum += static_cast<unsigned char>(c);
+    return fmt::format("${}#{:02x}", packet, sum & 0xff);
+  }
+  /// Undoes the run-length encoding of a reply.
+  static std::string without_runs(const std::string& reply) {
+    std::string out;
+    for (std::size_t i = 0; i < reply.size(); ++i) {
+      if (reply[i] != '*' || out.empty() || i + 1 == reply.size()) {
+        out += reply[i];
+      } else {
+        out.append(static_cast<std::size_t>(reply[++i] - 29), out.back());
+      }
+    }
+    return out;
+  }
+  /// Returns the number in hexadecimal digits, lowest byte first.
+  static std::uint64_t number_in(const std::string& reply) {
+    std::uint64_t out = 0;
+    for (std::size_t i = 0; i + 1 < reply.size() && i < 16; i += 2) {
+      out |= std::uint64_t{std::stoul(reply.substr(i, 2), nullptr, 16)} << 4 * i;
+    }
+    return out;
+  }
+  static std::string hex(const std::string& text) {
+    std::string out;
+    for (const char c : text) out += fmt::format("{:02x}", static_cast<unsigned char>(c));
+    return out;
+  }
+};
 
 /// One place held a function that calls, one that jumps, and one that calls again.
 TEST_F(RewrittenCode, CallsAreThoseThatWereMade) {
@@ -40,6 +105,61 @@ TEST_F(RewrittenCode, CallsAreThoseThatWereMade) {
 TEST_F(RewrittenCode, ThePageShowsTheInstructionsThatWereExecuted) {
   record("rewritten_calls");
   EXPECT_THAT(report({"--html"}), AllOf(HasSubstr("\"callq *%rdi\""), HasSubstr("\"jmpq *%rdi\"")));
+}
+
+/// Its code is in a file, and never writable and executable at once.
+TEST_F(RewrittenCode, SteppingBackGoesThroughTheInstructionsOfEachPatch) {
+  constexpr int kSteps = 160;
+  for (const char* values : {"free", "all"}) {
+    const std::uint64_t function = std::stoul(printed("patches_itself", values), nullptr, 16);
+    std::vector<std::string> packets;
+    for (int i = 0; i < kSteps; ++i) packets.insert(packets.end(), {"bs", "p10"});
+    const std::vector<std::string> replied = replies(packets);
+    std::vector<std::uint64_t> offsets;
+    for (std::size_t i = 1; i < replied.size(); i += 2) {
+      const std::uint64_t pc = number_in(replied[i]);
+      if (pc >= function && pc < function + 8) offsets.push_back(pc - function);
+    }
+    // The newest call comes first.
+    EXPECT_THAT(offsets, ElementsAre(6, 4, 1, 0, 6, 5, 2, 1, 0, 6, 3, 0)) << values;
+  }
+}
+
+/// Memory of a file is what the file has, or unknown.
+TEST_F(RewrittenCode, ConstantsThatTheProgramChangedAreNotThoseOfItsFile) {
+  constexpr int kMarks = 6;
+  const std::vector<std::string> truth{"in file", "", "private", "in file", "written", "in file"};
+  for (const char* values : {"free", "most", "all"}) {
+    std::istringstream words{printed("changed_constants", values)};
+    std::string constant;
+    std::string mark;
+    words >> constant >> mark;
+    std::vector<std::string> packets{"Z0," + mark.substr(2) + ",1"};
+    for (int i = 0; i < kMarks; ++i) {
+      packets.insert(packets.end(), {"bc", "p10", "m" + constant.substr(2) + ",8"});
+    }
+    const std::vector<std::string> replied = replies(packets);
+    for (std::size_t i = 0; i < kMarks; ++i) {
+      EXPECT_EQ(number_in(replied[3 * i + 2]), std::stoul(mark, nullptr, 16));
+      const std::string bytes = hex(truth[i]) + "00";
+      EXPECT_THAT(replied[3 * i + 3], AnyOf(StartsWith("E"), truth[i].empty() ? "" : bytes)) << i;
+    }
+    EXPECT_EQ(replied[3], hex("in file") + "00");
+  }
+}
+
+/// Memory that was not changed is known all the way back.
+TEST_F(RewrittenCode, OtherConstantsAreKnown) {
+  const std::string words = printed("changed_constants", "free");
+  const std::string mark = words.substr(words.find(' ') + 3);
+  std::vector<std::string> packets{"Z0," + mark.substr(0, mark.find('\n')) + ",1"};
+  for (int i = 0; i < 7; ++i) packets.emplace_back("bc");
+  packets.insert(packets.end(), {"p10"});
+  const std::vector<std::string> replied = replies(packets);
+  // The beginning of the history: the dynamic linker's code, which has been there all the time.
+  const std::uint64_t start = number_in(replied.back());
+  packets.push_back(fmt::format("m{:x},8", start));
+  EXPECT_THAT(replies(packets).back(), Not(StartsWith("E")));
 }
 
 }  // namespace

@@ -32,6 +32,17 @@ bool continues(const MapEntry& before, const MapEntry& map) {
          before.read == map.read && before.write == map.write && before.execute == map.execute;
 }
 
+/// Returns true if `map` follows a mapping of the same file, and neither is data that the program
+/// writes.
+bool is_around(const MapEntry& before, const MapEntry& map) {
+  const auto is_part = [](const MapEntry& one) {
+    return one.inode != 0 && !one.shared && (one.execute || (one.read && !one.write));
+  };
+  return before.end == map.start && is_part(before) && is_part(map) && before.path == map.path &&
+         before.inode == map.inode && before.device_major == map.device_major &&
+         before.device_minor == map.device_minor;
+}
+
 void append(std::vector<MapEntry>& maps, MapEntry map) {
   if (map.start == map.end) return;
   if (!maps.empty() && continues(maps.back(), map)) {
@@ -73,10 +84,10 @@ ExecutableMap ExecutableMap::from(const std::vector<MapEntry>& maps, TraceeAddr 
                                   const ProtectedPages& protected_pages,
                                   const MayChange& may_change) {
   ExecutableMap result;
-  for (const MapEntry& map : protected_pages.empty() ? maps : as_made(maps, protected_pages)) {
-    if (!map.execute) continue;
-    result.everything_.emplace_back(TraceeAddr{map.start}, TraceeAddr{map.end});
-    if (!map.read || map.start == ours.value()) continue;
+  const std::vector<MapEntry> made =
+      protected_pages.empty() ? maps : as_made(maps, protected_pages);
+  for (const MapEntry& map : made) {
+    if (!map.execute || !map.read || map.start == ours.value()) continue;
     const bool is_written_elsewhere = !map.shared && may_change(map);
     const bool is_written_here = map.write && is_own(map);
     result.ranges_.push_back({TraceeAddr{map.start}, TraceeAddr{map.end}, map.offset,
@@ -85,7 +96,34 @@ ExecutableMap ExecutableMap::from(const std::vector<MapEntry>& maps, TraceeAddr 
                               is_written_here && !is_written_elsewhere,
                               is_written_here && is_written_elsewhere && map.inode != 0});
   }
+  for (std::size_t i = 0; i < made.size();) {
+    std::size_t end = i + 1;
+    while (end < made.size() && is_around(made[end - 1], made[end])) ++end;
+    result.add_image(std::span{made}.subspan(i, end - i));
+    i = end;
+  }
   return result;
+}
+
+/// Adds mappings of one file, each at the end of the one before, if any is executable.
+void ExecutableMap::add_image(std::span<const MapEntry> maps) {
+  if (std::ranges::none_of(maps, &MapEntry::execute)) return;
+  const TraceeAddr begin{maps.front().start};
+  const TraceeAddr end{maps.back().end};
+  everything_.emplace_back(begin, end);
+  const bool is_written_elsewhere = std::ranges::any_of(ranges_, [&](const Range& range) {
+    return range.begin < end && begin < range.end && range.may_change && !range.own;
+  });
+  if (is_written_elsewhere) return;
+  for (const MapEntry& map : maps) {
+    const bool is_of_file = map.inode != 0 || map.path == kVdso;
+    if (!map.read || map.write || map.shared || !is_of_file) continue;
+    if (!constant_.empty() && constant_.back().second.value() == map.start) {
+      constant_.back().second = TraceeAddr{map.end};
+    } else {
+      constant_.emplace_back(TraceeAddr{map.start}, TraceeAddr{map.end});
+    }
+  }
 }
 
 const ExecutableMap::Range* ExecutableMap::find(TraceeAddr address) const {

@@ -6,6 +6,7 @@
 #include <sys/types.h>
 
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -58,15 +59,20 @@ class ExecutableMap {
   [[nodiscard]] std::vector<std::pair<TraceeAddr, TraceeAddr>> lost_in(
       const ExecutableMap& newer) const;
   [[nodiscard]] const std::vector<Range>& ranges() const { return ranges_; }
-  /// Returns all executable memory, including the recorder's.
-  [[nodiscard]] const std::vector<std::pair<TraceeAddr, TraceeAddr>>& everything() const {
-    return everything_;
-  }
+  using Part = std::pair<TraceeAddr, TraceeAddr>;
+  /// Returns all executable memory, including the recorder's, with the read-only memory of the same
+  /// files around it.
+  [[nodiscard]] const std::vector<Part>& everything() const { return everything_; }
+  /// Returns the part of that which changes only with mappings: of files and the kernel's own.
+  [[nodiscard]] const std::vector<Part>& constant() const { return constant_; }
 
  private:
+  void add_image(std::span<const MapEntry> maps);
+
   std::vector<Range> ranges_;     ///< Ascending.
   mutable std::size_t last_ = 0;  ///< Index of the range found last.
-  std::vector<std::pair<TraceeAddr, TraceeAddr>> everything_;
+  std::vector<Part> everything_;
+  std::vector<Part> constant_;
 };
 
 }  // namespace backtrail::tracee::cache

@@ -139,6 +139,7 @@ bool CacheSource::set_up(Thread& thread) {
   }
   if (&part_.space().process() != &process_) part_.space().stop_at_breakpoints_of(process_);
   log_.open(part_.space(), part_.slot(), part_.memory());
+  memory_told_ = {};
   return true;
 }
 
@@ -179,6 +180,8 @@ bool CacheSource::enter(Thread& thread) {
   const TraceeAddr to = std::get<TraceeAddr>(translation);
   if (!thread.set_user_regs(cache::translated_state(*before, part_.memory(), to))) return false;
   misses_.let_wait();
+  tell_memory();
+  has_run_ = true;
   part_.set_inside(true);
   log_.begin_values();
   counts_.note_entry();
@@ -229,6 +232,7 @@ Result<void> CacheSource::go_natively(Thread& thread, const SourceResume& how) {
     return stop_again(thread, how);
   }
   counts_.note_native_step();
+  has_run_ = true;
   return stepper_.resume(thread, how);
 }
 
@@ -355,6 +359,15 @@ bool CacheSource::guard_hit(Thread& thread) {
   return true;
 }
 
+void CacheSource::tell_memory() {
+  add_facts(part_.space().constant().tell(
+      memory_told_, has_run_ ? arch::kBecomesConstantKind : arch::kConstantKind));
+}
+
+void CacheSource::tell_lost_memory() {
+  if (log_.is_open()) add_facts(part_.space().constant().tell_lost(memory_told_));
+}
+
 void CacheSource::add_facts(const std::vector<decoder::ValueFact>& facts) {
   if (log_.is_open()) log_.add_facts(facts);
 }
@@ -391,6 +404,7 @@ void CacheSource::pin(std::uint64_t id, std::uint32_t ahead) {
 }
 
 void CacheSource::hand_on() {
+  tell_lost_memory();
   batch_.flush();
   log_.drain();
 }
@@ -402,10 +416,12 @@ std::uint64_t CacheSource::keep_newest(std::uint64_t branches) {
 void CacheSource::forget() {
   batch_.forget();
   log_.clear();
+  memory_told_ = {};
 }
 
 std::unique_ptr<decoder::CacheLog> CacheSource::take_log_of_ended() {
   if (!log_.is_open() || part_.inside() || log_.streams()) return nullptr;
+  tell_lost_memory();
   batch_.flush();
   return log_.release();
 }
@@ -415,6 +431,10 @@ void CacheSource::flush() {
     note_returned();
     batch_.flush();
     log_.take_written(fresh);
+  }
+  if (log_.is_open() && !part_.inside()) {
+    tell_memory();
+    add_facts(part_.space().constant().all(arch::kBecomesConstantKind));
   }
   hand_on();
 }

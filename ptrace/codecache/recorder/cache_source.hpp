@@ -119,6 +119,11 @@ class CacheSource final : public BranchSource, private StepperUser {
   StopVerdict missed(Thread& thread, const cache::MissAnswer& found);
   /// Handles a full log.
   bool guard_hit(Thread& thread);
+  /// Tells what memory is constant, at the present place. All that the thread executed so far must
+  /// be in the log, which must not end with an indirect branch.
+  void tell_memory();
+  /// Tells what memory is not constant any more.
+  void tell_lost_memory();
   /// Adds recorded values at the present place.
   void add_facts(const std::vector<decoder::ValueFact>& facts);
   /// Restores native registers and takes the log.
@@ -140,6 +145,8 @@ class CacheSource final : public BranchSource, private StepperUser {
   cache::HandlerReturn handler_return_;
   cache::CallFacts call_facts_;
   cache::SignalFacts signal_facts_;
+  cache::ConstantRanges::Told memory_told_;
+  bool has_run_ = false;  ///< The thread has executed instructions since the source was made.
   bool at_insn_ = false;  ///< leave() found the thread before an instruction.
   std::string why_stepping_;
   cache::CacheCounts counts_;

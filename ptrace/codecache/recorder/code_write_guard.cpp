@@ -135,6 +135,7 @@ void CodeWriteGuard::begin_call(Thread& thread, const arch::cpu::UserRegs& regs)
       if (effect_of(regs) == SyscallEffect::kMappings) {
         const MappingChange change = mapping_change_of(regs);
         (void)space.protection().unprotect(thread, change.begin, change.end);
+        (void)space.protection().unprotect(thread, change.other_begin, change.other_end);
         return;
       }
       if (effect_of(regs) == SyscallEffect::kSandbox) break;

@@ -104,7 +104,7 @@ CodeCache::CodeFacts CacheSpace::code_facts() {
           .made_here =
               [this](TraceeAddr at) {
                 const auto* range = executable_.find(at);
-                return range == nullptr || range->made_here();
+                return range == nullptr || range->made_here() || is_patched(at);
               },
           .look_again = [this](TraceeAddr at) { pages_.forget(at); },
           .has_no_sections = [this](TraceeAddr at) { return kept_.keeps(at, at + 1); },
@@ -131,6 +131,10 @@ PageProtection::Hooks CacheSpace::protection_hooks() {
 
 void CacheSpace::code_written(TraceeAddr begin, TraceeAddr end) {
   pages_.forget();
+  if (constant_.overlaps(begin, end)) {
+    constant_.lose(begin, end);
+    mappings_current_ = false;
+  }
   // The memory may become again what it was.
   if (drop_modules(begin, end)) mappings_current_ = false;
 }
@@ -280,14 +284,28 @@ void CacheSpace::leave_section(const RestartableSection& section) {
 }
 
 void CacheSpace::change_mappings(const MappingChange& change) {
-  code_mapping_changed_ |= memory_->overlaps_code(change.begin, change.end);
-  if (change.begin < change.end && executable_.overlaps(change.begin, change.end)) {
-    if (has_company()) note_replaced(change.begin, change.end);
+  change_mappings(change.begin, change.end, change);
+  change_mappings(change.other_begin, change.other_end, change);
+  if (change.new_code) mappings_current_ = false;
+}
+
+void CacheSpace::change_mappings(TraceeAddr begin, TraceeAddr end, const MappingChange& how) {
+  code_mapping_changed_ |= memory_->overlaps_code(begin, end);
+  if (how.lets_write) {
+    note_patched(begin, end);
+  } else if (!how.keeps_contents && !patched_.empty()) {
+    patched_.erase(patched_.lower_bound(begin.value()), patched_.lower_bound(end.value()));
+  }
+  if (begin < end && executable_.overlaps(begin, end)) {
+    if (has_company()) note_replaced(begin, end);
     pages_.forget();
-    (void)drop_modules(change.begin, change.end);
+    (void)drop_modules(begin, end);
     mappings_current_ = false;
   }
-  if (change.new_code) mappings_current_ = false;
+  if (!how.keeps_contents && constant_.overlaps(begin, end)) {
+    constant_.lose(begin, end);
+    mappings_current_ = false;
+  }
 }
 
 CacheSpace::ReplacedCode CacheSpace::replaced_code() const {
@@ -299,11 +317,23 @@ CacheSpace::ReplacedCode CacheSpace::replaced_code() const {
 bool CacheSpace::keeps_code(TraceeAddr at) const {
   if (code_.exits()->code().empty() || !mappings_current_) return false;
   const ExecutableMap::Range* range = executable_.find(at);
-  return range != nullptr && range->made_here();
+  return range != nullptr && (range->made_here() || is_patched(at));
 }
 
 bool CacheSpace::has_company() const {
   return process_.threads_ever() != 1 || process_.code_writers->foreign_writes_possible();
+}
+
+void CacheSpace::note_patched(TraceeAddr begin, TraceeAddr end) {
+  for (const ExecutableMap::Range& range : executable_.ranges()) {
+    if (range.end <= begin || end <= range.begin || range.inode == 0) continue;
+    const std::uint64_t behind = std::min(range.end, end).value();
+    for (std::uint64_t page = page_begin(std::max(range.begin, begin).value()); page < behind;
+         page += kPageBytes) {
+      patched_.insert(page);
+    }
+    code_.keep_code();
+  }
 }
 
 void CacheSpace::note_replaced(TraceeAddr begin, TraceeAddr end) {
@@ -450,6 +480,7 @@ void CacheSpace::use(ExecutableMap now, const CodeModules* parents) {
     return executable_.overlaps(left.first, left.second);
   });
   write_policy(executable_, memory_->policy());
+  constant_.set(executable_.constant());
   kept_.use_modules(executable_.ranges(), parents);
   mappings_current_ = true;
 }

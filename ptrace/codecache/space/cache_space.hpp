@@ -13,11 +13,13 @@
 #include <utility>
 #include <vector>
 
+#include "arch/base/page.hpp"
 #include "arch/base/result.hpp"
 #include "ptrace/codecache/memory/cache_memory.hpp"
 #include "ptrace/codecache/persist/persistent_store.hpp"
 #include "ptrace/codecache/program/code_pages.hpp"
 #include "ptrace/codecache/program/executable_map.hpp"
+#include "ptrace/codecache/space/constant_ranges.hpp"
 #include "ptrace/codecache/space/inline_calls.hpp"
 #include "ptrace/codecache/space/kept_translations.hpp"
 #include "ptrace/codecache/space/page_protection.hpp"
@@ -88,6 +90,8 @@ class CacheSpace {
   /// Returns what a child has that the process's only thread is about to fork; null if that is not
   /// known for sure.
   [[nodiscard]] std::shared_ptr<const InheritedCode> code_of_child() const;
+  /// Memory that changes with mappings alone.
+  [[nodiscard]] const ConstantRanges& constant() const { return constant_; }
   /// Call when executable memory may have changed in any way.
   void mappings_changed() { mappings_current_ = false; }
   /// Reads the mappings again if they may have changed, and drops translations that are no longer
@@ -157,6 +161,12 @@ class CacheSpace {
   /// Returns true if the process's first thread is not the only one that executes its memory.
   [[nodiscard]] bool has_company() const;
   void note_replaced(TraceeAddr begin, TraceeAddr end);
+  void note_patched(TraceeAddr begin, TraceeAddr end);
+  void change_mappings(TraceeAddr begin, TraceeAddr end, const MappingChange& how);
+  /// Returns true if the program may have patched the code of a file at this address.
+  [[nodiscard]] bool is_patched(TraceeAddr at) const {
+    return !patched_.empty() && patched_.contains(page_begin(at.value()));
+  }
   /// Drops translations of [begin, end), whose code has changed or may change, and makes threads
   /// leave them.
   void drop(TraceeAddr begin, TraceeAddr end);
@@ -192,9 +202,11 @@ class CacheSpace {
   SegvAction segv_action_;
   CodePages pages_;
   ExecutableMap executable_;
+  ConstantRanges constant_;
   /// Ranges of files in which code was changed or unmapped; see ReplacedCode::of_files.
   std::set<std::pair<TraceeAddr, TraceeAddr>> left_by_files_;
   ReplacedCode replaced_code_;
+  std::set<std::uint64_t> patched_;  ///< Pages of files, with code, that the program could write.
   PageProtection protection_;
   CodeCache code_;
   KeptTranslations kept_;

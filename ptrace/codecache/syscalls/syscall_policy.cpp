@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
+#include <sys/shm.h>
 #include <sys/syscall.h>
 
 #include "arch/base/page.hpp"
@@ -222,6 +223,14 @@ MappingChange pages(std::uint64_t begin, std::uint64_t bytes, bool new_code) {
   return {TraceeAddr{page_begin(begin)}, TraceeAddr{round_up_to_pages(end)}, new_code};
 }
 
+/// Returns true if advice changes no contents of memory.
+bool keeps_contents(int advice) {
+  constexpr std::array kHarmless{MADV_NORMAL,   MADV_RANDOM,     MADV_SEQUENTIAL, MADV_WILLNEED,
+                                 MADV_DONTFORK, MADV_DOFORK,     MADV_MERGEABLE,  MADV_UNMERGEABLE,
+                                 MADV_HUGEPAGE, MADV_NOHUGEPAGE, MADV_DONTDUMP,   MADV_DODUMP};
+  return std::ranges::find(kHarmless, advice) != kHarmless.end();
+}
+
 /// Judges by the low byte of open()'s flags. A file that the call creates (O_EXCL) is no code yet.
 bool may_open_existing_to_write(std::uint64_t flags) {
   constexpr std::uint64_t kMakesIt = O_CREAT | O_EXCL;
@@ -269,15 +278,35 @@ MappingChange mapping_change_of(const arch::cpu::UserRegs& regs) {
       return placed ? pages(address, bytes, executable) : MappingChange{{}, {}, executable};
     }
     case SYS_mprotect:
-    case SYS_pkey_mprotect:
-      return pages(address, bytes, executable);
+    case SYS_pkey_mprotect: {
+      MappingChange change = pages(address, bytes, executable);
+      change.lets_write = (syscall_argument(regs, 2) & PROT_WRITE) != 0;
+      change.keeps_contents = !change.lets_write;
+      return change;
+    }
+    case SYS_madvise: {
+      MappingChange change = pages(address, bytes, false);
+      change.keeps_contents = keeps_contents(static_cast<int>(syscall_argument(regs, 2)));
+      return change;
+    }
     case SYS_munmap:
-    case SYS_madvise:
     case SYS_remap_file_pages:
       return pages(address, bytes, false);
-    case SYS_mremap:
-      if ((syscall_argument(regs, 3) & MREMAP_FIXED) == 0) return pages(address, bytes, false);
-      break;
+    case SYS_mremap: {
+      MappingChange change = pages(address, bytes, false);
+      if ((syscall_argument(regs, 3) & MREMAP_FIXED) == 0) return change;
+      const MappingChange to = pages(syscall_argument(regs, 4), syscall_argument(regs, 2), true);
+      change.new_code = true;
+      change.other_begin = to.begin;
+      change.other_end = to.end;
+      return change;
+    }
+    case SYS_shmat:
+    case SYS_shmdt: {
+      const bool replaces =
+          syscall_number(regs) == SYS_shmat && (syscall_argument(regs, 2) & SHM_REMAP) != 0;
+      return {.begin = TraceeAddr{}, .end = kEnd, .new_code = true, .keeps_contents = !replaces};
+    }
     case SYS_arch_prctl:
     case SYS_personality:
       return {{}, {}, true};

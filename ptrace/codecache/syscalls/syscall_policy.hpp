@@ -51,6 +51,12 @@ struct MappingChange {
   TraceeAddr begin;  ///< Mappings in [begin, end) may be new, gone, or different.
   TraceeAddr end;
   bool new_code = false;  ///< There may be executable memory that was not there before.
+  /// Memory of files there that cannot be written stays what it is.
+  bool keeps_contents = false;
+  bool lets_write = false;  ///< No mapping is another, but they can be written afterwards.
+  /// All of this goes for [other_begin, other_end), too, if that is not empty.
+  TraceeAddr other_begin = {};
+  TraceeAddr other_end = {};
 };
 [[nodiscard]] MappingChange mapping_change_of(const arch::cpu::UserRegs& regs);
 

@@ -144,6 +144,9 @@ class CodeCache {
 
   /// Makes superblocks record values from now on; none must have been made or loaded.
   void record_values(ValueDepth values) { maker_.record_values(values); }
+  /// Superblocks of code that facts say was made here keep its bytes from now on, wherever they
+  /// begin.
+  void keep_code() { maker_.keep_code(); }
   [[nodiscard]] bool records_values() const { return maker_.records_values(); }
   [[nodiscard]] ValueDepth values() const { return maker_.values(); }
   /// Returns the meaning of an address; nullopt if it is not in translated code.

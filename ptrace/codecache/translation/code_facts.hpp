@@ -22,7 +22,7 @@ struct CodeFacts {
   std::function<std::pair<TraceeAddr, TraceeAddr>(TraceeAddr)> undisturbed = {};
   /// Returns true if the program may write the code at any time without the recorder noticing.
   std::function<bool(TraceeAddr)> may_change;
-  /// Returns true if the code is in no file: other processes have other code there.
+  /// Returns true if the code is in no file, or was patched: other processes have other code there.
   std::function<bool(TraceeAddr)> made_here;
   /// Called before code that the program may have written is translated.
   std::function<void(TraceeAddr)> look_again;

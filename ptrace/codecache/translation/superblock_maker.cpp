@@ -97,8 +97,9 @@ std::variant<translate::Superblock, translate::UntranslatableReason> SuperblockM
 
 /// A path may lead from a file to code that was made here.
 bool SuperblockMaker::is_of_files(const std::vector<translate::Branch>& ranges) const {
-  return std::ranges::none_of(
-      ranges, [this](const translate::Branch& range) { return facts_.made_here(range.first); });
+  return std::ranges::none_of(ranges, [this](const translate::Branch& range) {
+    return facts_.made_here(range.first) || facts_.made_here(range.second - 1);
+  });
 }
 
 bool SuperblockMaker::is_conditional(TraceeAddr branch) {

@@ -62,6 +62,7 @@ class SuperblockMaker {
   void go_on_at(std::uint64_t offset) { used_ = begin_ = offset; }
   /// Makes superblocks record values from now on.
   void record_values(ValueDepth values) { values_ = values; }
+  void keep_code() { keeps_code_ = true; }
   [[nodiscard]] ValueDepth values() const { return values_; }
   [[nodiscard]] bool records_values() const { return values_ != ValueDepth::kFree; }
   /// Makes no more plain superblocks.

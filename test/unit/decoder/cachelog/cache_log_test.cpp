@@ -10,6 +10,8 @@
 
 #include <gtest/gtest.h>
 
+#include "arch/base/value_kind.hpp"
+
 namespace backtrail::decoder {
 namespace {
 
@@ -92,6 +94,41 @@ TEST_F(CacheLogTest, TheNewestBranchesAloneAreDecodedWhereNoMoreAreWanted) {
     EXPECT_TRUE(std::equal(newest.begin() + 1, newest.end(),
                            expected.end() - static_cast<std::ptrdiff_t>(newest.size()) + 1));
   }
+}
+
+/// Which memory is constant is known however long ago it was told.
+TEST_F(CacheLogTest, FactsOfMemoryOutliveTheEntriesAroundThem) {
+  CacheLog log{exits_, 1};
+  const std::vector<ValueFact> constant{
+      {.pc = 0x1000_ta, .value = 0x1000, .kind = arch::kConstantKind}};
+  const std::vector<ValueFact> value{{.pc = 0x100_ta, .value = 5, .kind = 3}};
+  log.add_facts(constant);
+  log.add_facts(value);
+  log.add_entries(std::vector<std::uint32_t>(400'000, 0));
+  (void)log.keep_newest(1000);
+  Collector collector;
+  log.drain(collector);
+  ASSERT_FALSE(collector.all.empty());
+  EXPECT_EQ(collector.all.front().kind, RecordKind::kGap);
+  EXPECT_EQ(collector.values,
+            (std::vector<ValueFact>{{0, 0x1000_ta, 0x1000, arch::kConstantKind}}));
+}
+
+/// The place of an indirect branch's target is not known until the thread arrives.
+TEST_F(CacheLogTest, FactsOfMemoryWaitForAPlace) {
+  CacheLog log{exits_, 1};
+  log.add_entries(std::array<std::uint32_t, 1>{1});
+  const std::vector<ValueFact> constant{
+      {.pc = 0x1000_ta, .value = 0x1000, .kind = arch::kConstantKind}};
+  log.add_facts(constant);
+  Collector collector;
+  log.drain(collector);
+  EXPECT_EQ(collector.values,
+            (std::vector<ValueFact>{{0, 0x1000_ta, 0x1000, arch::kVariableKind}}));
+  log.add_arrival(0x300_ta);
+  log.drain(collector);
+  ASSERT_EQ(collector.values.size(), 2U);
+  EXPECT_EQ(collector.values.back(), (ValueFact{1, 0x1000_ta, 0x1000, arch::kConstantKind}));
 }
 
 TEST_F(CacheLogTest, WhatIsClearedIsAGap) {

@@ -100,7 +100,7 @@ TEST(ValueFactsTest, DamagedBlocksAddNothing) {
 
 TEST(ValueFactsTest, AnUnknownVersionIsRefused) {
   std::vector<std::uint8_t> bytes;
-  append_packed({.magic = kFactsMagic, .tid = 7, .records = kCodeVersion + 1},
+  append_packed({.magic = kFactsMagic, .tid = 7, .records = kMemoryVersion + 1},
                 std::vector<std::uint8_t>{0}, bytes);
   const BlockScan scan = scan_blocks(bytes);
   ASSERT_EQ(scan.facts.size(), 1U);

@@ -38,5 +38,51 @@ TEST(ExecutableMap, FindsTheRangeOfAnAddressWhateverItFoundBefore) {
   }
 }
 
+MapEntry data_of(MapEntry map, std::uint64_t start, std::uint64_t end, bool write) {
+  map.start = start;
+  map.end = end;
+  map.execute = false;
+  map.write = write;
+  return map;
+}
+
+TEST(ExecutableMap, ReadOnlyMemoryOfTheSameFileIsConstant) {
+  const MapEntry code = code_at(0x2000, 0x3000, "/a");
+  const std::vector<MapEntry> maps{data_of(code, 0x1000, 0x2000, false), code,
+                                   data_of(code, 0x3000, 0x4000, false),
+                                   data_of(code, 0x4000, 0x5000, true),
+                                   data_of(code_at(0x5000, 0, "/b"), 0x5000, 0x6000, false)};
+  using Parts = std::vector<ExecutableMap::Part>;
+  const Parts all{{TraceeAddr{0x1000}, TraceeAddr{0x4000}}};
+  const auto never = [](const MapEntry&) { return false; };
+  const auto map = ExecutableMap::from(maps, TraceeAddr{}, ProtectedPages{}, never);
+  EXPECT_EQ(map.everything(), all);
+  EXPECT_EQ(map.constant(), all);
+  // Somebody has the file open for writing.
+  const auto always = [](const MapEntry&) { return true; };
+  const auto changing = ExecutableMap::from(maps, TraceeAddr{}, ProtectedPages{}, always);
+  EXPECT_EQ(changing.everything(), all);
+  EXPECT_TRUE(changing.constant().empty());
+}
+
+TEST(ExecutableMap, CodeThatCanBeWrittenOrIsInNoFileIsNotConstant) {
+  MapEntry patched = code_at(0x2000, 0x3000, "/a");
+  patched.write = true;
+  MapEntry made = code_at(0x8000, 0x9000, "");
+  made.inode = 0;
+  MapEntry vdso = made;
+  vdso.start = 0xa000;
+  vdso.end = 0xb000;
+  vdso.path = kVdso;
+  MapEntry rest = code_at(0x3000, 0x4000, "/a");
+  rest.inode = patched.inode;
+  const std::vector<MapEntry> maps{patched, rest, made, vdso};
+  const auto never = [](const MapEntry&) { return false; };
+  const auto map = ExecutableMap::from(maps, TraceeAddr{}, ProtectedPages{}, never);
+  const std::vector<ExecutableMap::Part> constant{{TraceeAddr{0x3000}, TraceeAddr{0x4000}},
+                                                  {TraceeAddr{0xa000}, TraceeAddr{0xb000}}};
+  EXPECT_EQ(map.constant(), constant);
+}
+
 }  // namespace
 }  // namespace backtrail::tracee::cache

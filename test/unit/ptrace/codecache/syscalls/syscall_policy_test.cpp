@@ -11,6 +11,7 @@
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
+#include <sys/shm.h>
 #include <sys/syscall.h>
 
 #include <gtest/gtest.h>
@@ -106,6 +107,28 @@ TEST(SyscallPolicy, KnowsWhatACallMayDoToMappings) {
   EXPECT_EQ(change(call(SYS_mmap, {kAt, 1, 0, MAP_FIXED})).begin, TraceeAddr{kAt});
   // A segment may be of any length.
   EXPECT_GT(change(call(SYS_shmat)).end, TraceeAddr{1ULL << 46});
+}
+
+TEST(SyscallPolicy, KnowsWhetherACallChangesContents) {
+  constexpr std::uint64_t kAt = 0x10000;
+  const auto change = [](long number, const std::vector<std::uint64_t>& arguments) {
+    return mapping_change_of(call(number, arguments));
+  };
+  EXPECT_TRUE(change(SYS_mprotect, {kAt, 1, PROT_READ | PROT_EXEC}).keeps_contents);
+  EXPECT_FALSE(change(SYS_mprotect, {kAt, 1, PROT_READ | PROT_EXEC}).lets_write);
+  EXPECT_FALSE(change(SYS_mprotect, {kAt, 1, PROT_READ | PROT_WRITE}).keeps_contents);
+  EXPECT_TRUE(change(SYS_mprotect, {kAt, 1, PROT_READ | PROT_WRITE}).lets_write);
+  EXPECT_TRUE(change(SYS_madvise, {kAt, 1, MADV_WILLNEED}).keeps_contents);
+  EXPECT_FALSE(change(SYS_madvise, {kAt, 1, MADV_DONTNEED}).keeps_contents);
+  EXPECT_FALSE(change(SYS_munmap, {kAt, 1}).keeps_contents);
+  EXPECT_FALSE(change(SYS_mmap, {kAt, 1, PROT_READ, MAP_PRIVATE | MAP_FIXED}).keeps_contents);
+  EXPECT_TRUE(change(SYS_shmat, {1, 0, 0}).keeps_contents);
+  EXPECT_FALSE(change(SYS_shmat, {1, kAt, SHM_REMAP}).keeps_contents);
+  const auto moved =
+      change(SYS_mremap, {kAt, 1, 1, MREMAP_MAYMOVE | MREMAP_FIXED, kAt + 8 * kPageBytes});
+  EXPECT_EQ(moved.begin, TraceeAddr{kAt});
+  EXPECT_EQ(moved.other_begin, TraceeAddr{kAt + 8 * kPageBytes});
+  EXPECT_EQ(moved.other_end, TraceeAddr{kAt + 9 * kPageBytes});
 }
 
 TEST(SyscallPolicy, TellsTheEffectOfACallByItsArguments) {
