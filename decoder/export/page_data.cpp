@@ -79,13 +79,17 @@ std::uint32_t PageCode::scope(TraceeAddr address) {
 
 std::uint32_t PageCode::block(const Stretch& stretch, CodeHistory* past, std::uint64_t record) {
   const auto [begin, last, with_last, is_newest] = stretch;
+  // Code that was the same as at the end stays so.
+  const auto known = ids_.find(stretch);
+  if (known != ids_.end() && known->second.past == past && record >= known->second.since) {
+    return known->second.id;
+  }
   const bool changes =
       past != nullptr && !past->is_as_at_end(record, begin, last + insns_.at(last).length);
-  std::uint32_t* known = nullptr;
-  if (!changes) {
-    const auto [place, is_new] = ids_.try_emplace(stretch, 0U);
-    if (!is_new) return place->second;
-    known = &place->second;
+  if (!changes && known != ids_.end()) {
+    known->second.past = past;
+    known->second.since = record;
+    return known->second.id;
   }
   const auto executed = [&](TraceeAddr pc) { return changes ? past->at(record, pc) : nullptr; };
   const auto facts = [&](TraceeAddr pc) -> const arch::InsnFacts& {
@@ -102,8 +106,12 @@ std::uint32_t PageCode::block(const Stretch& stretch, CodeHistory* past, std::ui
       add(last);
     }
   }
+  if (!changes) {
+    const std::uint32_t id = instructions.empty() ? 0 : add_block(instructions);
+    ids_.try_emplace(stretch, Known{id, past, record});
+    return id;
+  }
   if (instructions.empty()) return 0;
-  if (!changes) return *known = add_block(instructions);
   const auto [place, is_new] = changed_ids_.try_emplace(instructions, 0U);
   if (is_new) place->second = add_block(instructions);
   return place->second;

@@ -83,7 +83,13 @@ class PageCode {
   InsnCache& insns_;
   Symbols& symbols_;
   CallNames& names_;
-  std::unordered_map<Stretch, std::uint32_t, HashStretch> ids_;
+  /// A block of code as it is at the end, and a place in a thread since which it has been so.
+  struct Known {
+    std::uint32_t id = 0;
+    const CodeHistory* past = nullptr;
+    std::uint64_t since = 0;
+  };
+  std::unordered_map<Stretch, Known, HashStretch> ids_;
   struct Instruction {
     TraceeAddr address;
     std::uint32_t text = 0;

@@ -23,6 +23,7 @@ void ConstantMemory::remove(std::uint64_t begin, std::uint64_t end) {
 void ConstantMemory::take(const ValueFact& fact) {
   if (!arch::is_of_memory(fact.kind)) return;
   is_told_ = true;
+  last_ = {};
   const std::uint64_t begin = fact.pc.value();
   const std::uint64_t end = begin + std::min(fact.value, ~begin);
   if (fact.kind == arch::kVariableKind) return remove(begin, end);
@@ -42,9 +43,15 @@ void ConstantMemory::take(const ValueFact& fact) {
 std::uint64_t ConstantMemory::bytes_at(std::uint64_t record, TraceeAddr address,
                                        std::uint64_t most) const {
   const std::uint64_t first = address.value();
+  if (first >= last_begin_ && first < last_.end && most <= last_.end - first &&
+      record > last_.record) {
+    return most;
+  }
   std::uint64_t count = 0;
   auto at = ranges_.upper_bound(first);
   if (at == ranges_.begin()) return 0;
+  last_begin_ = std::prev(at)->first;
+  last_ = std::prev(at)->second;
   for (--at; count < most && at != ranges_.end(); ++at) {
     const Range& range = at->second;
     const bool holds =

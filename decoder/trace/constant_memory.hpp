@@ -39,6 +39,9 @@ class ConstantMemory {
   void remove(std::uint64_t begin, std::uint64_t end);
 
   std::map<std::uint64_t, Range> ranges_;  ///< By their first addresses; without overlaps.
+  /// The range found last: most addresses are near the one before.
+  mutable std::uint64_t last_begin_ = 0;
+  mutable Range last_;
   bool is_told_ = false;
 };
 
