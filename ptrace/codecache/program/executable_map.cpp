@@ -82,7 +82,7 @@ std::vector<MapEntry> as_made(const std::vector<MapEntry>& maps,
 
 ExecutableMap ExecutableMap::from(const std::vector<MapEntry>& maps, TraceeAddr ours,
                                   const ProtectedPages& protected_pages,
-                                  const MayChange& may_change) {
+                                  const MayChange& may_change, const ExecutableMap* older) {
   ExecutableMap result;
   const std::vector<MapEntry> made =
       protected_pages.empty() ? maps : as_made(maps, protected_pages);
@@ -99,15 +99,40 @@ ExecutableMap ExecutableMap::from(const std::vector<MapEntry>& maps, TraceeAddr 
   for (std::size_t i = 0; i < made.size();) {
     std::size_t end = i + 1;
     while (end < made.size() && is_around(made[end - 1], made[end])) ++end;
-    result.add_image(std::span{made}.subspan(i, end - i));
+    const auto image = std::span{made}.subspan(i, end - i);
+    if (std::ranges::any_of(image, &MapEntry::execute)) {
+      const MapEntry* const next = end < made.size() ? &made[end] : nullptr;
+      result.add_image(result.without_growing(image, next, older));
+    }
     i = end;
   }
   return result;
 }
 
-/// Adds mappings of one file, each at the end of the one before, if any is executable.
+/// A dynamic linker maps a whole file read-only, then code, and the data last.
+std::span<const MapEntry> ExecutableMap::without_growing(std::span<const MapEntry> image,
+                                                         const MapEntry* next,
+                                                         const ExecutableMap* older) {
+  const MapEntry& last = image.back();
+  const bool has_data = next != nullptr && next->start == last.end && next->write &&
+                        next->inode == last.inode && next->path == last.path;
+  const auto code = std::ranges::find_if(image.rbegin(), image.rend(), &MapEntry::execute).base();
+  if (has_data || code == image.end()) return image;
+  const Part tail{TraceeAddr{code->start}, TraceeAddr{last.end}};
+  if (older != nullptr &&
+      std::ranges::find(older->everything_, Part{TraceeAddr{image.front().start}, tail.second}) !=
+          older->everything_.end()) {
+    return image;
+  }
+  if (older != nullptr && std::ranges::find(older->growing_, tail) != older->growing_.end()) {
+    return image;
+  }
+  growing_.push_back(tail);
+  return image.first(static_cast<std::size_t>(code - image.begin()));
+}
+
+/// Adds mappings of one file, each at the end of the one before, some of them executable.
 void ExecutableMap::add_image(std::span<const MapEntry> maps) {
-  if (std::ranges::none_of(maps, &MapEntry::execute)) return;
   const TraceeAddr begin{maps.front().start};
   const TraceeAddr end{maps.back().end};
   everything_.emplace_back(begin, end);

@@ -29,8 +29,10 @@ class ExecutableMap {
   /// Makes the map from `maps`, the mappings of the process. `ours`: address of a mapping of the
   /// recorder, which is left out. Pages in `protected_pages` count as writable, as the program made
   /// them.
+  /// `older`: what from() made before; null: nothing yet.
   static ExecutableMap from(const std::vector<MapEntry>& maps, TraceeAddr ours,
-                            const ProtectedPages& protected_pages, const MayChange& may_change);
+                            const ProtectedPages& protected_pages, const MayChange& may_change,
+                            const ExecutableMap* older = nullptr);
 
   struct Range {
     TraceeAddr begin;
@@ -65,14 +67,21 @@ class ExecutableMap {
   [[nodiscard]] const std::vector<Part>& everything() const { return everything_; }
   /// Returns the part of that which changes only with mappings: of files and the kernel's own.
   [[nodiscard]] const std::vector<Part>& constant() const { return constant_; }
+  /// Returns read-only memory after code that is in neither, for a dynamic linker may be about to
+  /// map data there. In the next map it will be constant unless it has changed.
+  [[nodiscard]] const std::vector<Part>& growing() const { return growing_; }
 
  private:
+  /// Leaves out the end of an image that may be incomplete.
+  std::span<const MapEntry> without_growing(std::span<const MapEntry> image, const MapEntry* next,
+                                            const ExecutableMap* older);
   void add_image(std::span<const MapEntry> maps);
 
   std::vector<Range> ranges_;     ///< Ascending.
   mutable std::size_t last_ = 0;  ///< Index of the range found last.
   std::vector<Part> everything_;
   std::vector<Part> constant_;
+  std::vector<Part> growing_;
 };
 
 }  // namespace backtrail::tracee::cache

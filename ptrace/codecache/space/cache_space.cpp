@@ -448,7 +448,8 @@ Result<ExecutableMap> CacheSpace::read_mappings(std::optional<std::vector<OpenFi
     });
     return writers.may_change(map, !is_known, looked);
   };
-  return ExecutableMap::from(maps, memory_->mapping(), protection_.pages(), may_change);
+  return ExecutableMap::from(maps, memory_->mapping(), protection_.pages(), may_change,
+                             &executable_);
 }
 
 Result<void> CacheSpace::refresh() {
@@ -456,7 +457,7 @@ Result<void> CacheSpace::refresh() {
 }
 
 Result<void> CacheSpace::refresh(std::optional<std::vector<OpenFile>> open_files) {
-  if (mappings_current_) return {};
+  if (mappings_current_ && executable_.growing().empty()) return {};
   BT_CHECKED(refresh_alone(std::move(open_files)));
   for (CacheSpace* space : spaces_in_memory_of(process_)) {
     // An error is one of the next call, too.

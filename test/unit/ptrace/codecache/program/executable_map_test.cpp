@@ -65,6 +65,36 @@ TEST(ExecutableMap, ReadOnlyMemoryOfTheSameFileIsConstant) {
   EXPECT_TRUE(changing.constant().empty());
 }
 
+TEST(ExecutableMap, DataMayYetBeMappedAfterCodeOfANewFile) {
+  const MapEntry code = code_at(0x2000, 0x3000, "/a");
+  const MapEntry before = data_of(code, 0x1000, 0x2000, false);
+  const MapEntry after = data_of(code, 0x3000, 0x5000, false);
+  const auto never = [](const MapEntry&) { return false; };
+  const auto read = [&](const std::vector<MapEntry>& maps, const ExecutableMap* older) {
+    return ExecutableMap::from(maps, TraceeAddr{}, ProtectedPages{}, never, older);
+  };
+  using Parts = std::vector<ExecutableMap::Part>;
+  const Parts begun{{TraceeAddr{0x1000}, TraceeAddr{0x3000}}};
+  const Parts tail{{TraceeAddr{0x3000}, TraceeAddr{0x5000}}};
+  const Parts whole{{TraceeAddr{0x1000}, TraceeAddr{0x5000}}};
+  const auto first = read({before, code, after}, nullptr);
+  EXPECT_EQ(first.everything(), begun);
+  EXPECT_EQ(first.constant(), begun);
+  EXPECT_EQ(first.growing(), tail);
+  // It has no data, as it turns out.
+  const auto second = read({before, code, after}, &first);
+  EXPECT_EQ(second.everything(), whole);
+  EXPECT_EQ(second.constant(), whole);
+  EXPECT_TRUE(second.growing().empty());
+  EXPECT_TRUE(read({before, code, after}, &second).growing().empty());
+  // It has data.
+  const std::vector<MapEntry> complete{before, code, data_of(code, 0x3000, 0x4000, false),
+                                       data_of(code, 0x4000, 0x5000, true)};
+  const auto other = read(complete, &first);
+  EXPECT_EQ(other.constant(), (Parts{{TraceeAddr{0x1000}, TraceeAddr{0x4000}}}));
+  EXPECT_TRUE(other.growing().empty());
+}
+
 TEST(ExecutableMap, CodeThatCanBeWrittenOrIsInNoFileIsNotConstant) {
   MapEntry patched = code_at(0x2000, 0x3000, "/a");
   patched.write = true;
