@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "ptrace/codecache/space/space_sharing.hpp"
+
 namespace backtrail::tracee {
 
 Process& TaskTable::add(std::unique_ptr<Process> process) {
@@ -26,7 +28,7 @@ void TaskTable::remove_process(pid_t pid) {
   const auto found = processes_.find(pid);
   if (found == processes_.end()) return;
   for (const auto& thread : found->second->threads()) by_tid_.erase(thread->tid());
-  processes_.erase(found);
+  cache::end_process(std::move(processes_.extract(found).mapped()));
 }
 
 void TaskTable::become_new_image(Process& process, Thread& survivor) {

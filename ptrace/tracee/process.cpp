@@ -2,6 +2,7 @@
 #include "ptrace/tracee/process.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "ptrace/os/procfs.hpp"
 #include "ptrace/os/ptrace_request.hpp"
@@ -24,7 +25,12 @@ Process::Process(pid_t pid, bool attached, ProcessMemory memory, ProcessObserver
 }
 
 Process::~Process() {
-  observer_.on_end(*this);
+  end_threads();
+}
+
+void Process::end_threads() {
+  if (!std::exchange(ended_, true)) observer_.on_end(*this);
+  threads_.clear();
 }
 
 Result<std::unique_ptr<Process>> Process::open(pid_t pid, pid_t tid, bool attached,

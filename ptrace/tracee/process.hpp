@@ -47,7 +47,7 @@ class ProcessObserver {
   virtual void on_inherit(Process& parent, Process& child) = 0;
   /// The process has executed another program.
   virtual void on_new_image(Process& process) = 0;
-  /// The process is about to be destroyed; its threads follow.
+  /// The process has ended or was let go. Its threads are about to be destroyed.
   virtual void on_end(Process& process) = 0;
 };
 
@@ -60,6 +60,8 @@ class Process final : public decoder::CodeReader {
   /// in its first stop.
   static Result<std::unique_ptr<Process>> open_child(pid_t pid, const Process& parent);
   ~Process() override;
+  /// Destroys the threads. The object may be needed for longer.
+  void end_threads();
 
   [[nodiscard]] pid_t pid() const { return pid_; }
   [[nodiscard]] bool attached() const { return attached_; }
@@ -174,6 +176,7 @@ class Process final : public decoder::CodeReader {
   pid_t pid_;
   ProcessObserver& observer_;
   bool attached_;
+  bool ended_ = false;  ///< The observer was told.
   ProgramView view_;
   struct Debug {
     arch::cpu::DebugRegisters registers;

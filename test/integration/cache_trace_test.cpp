@@ -3,6 +3,7 @@
 // interruptions.
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <ostream>
 #include <string>
@@ -128,12 +129,16 @@ INSTANTIATE_TEST_SUITE_P(WrittenCode, CacheTrace,
 /// Programs that come after one another in the same memory.
 class CacheInSpareMemory : public testing::Test {
  protected:
-  /// Returns where the memory is that the next program will get; null if there is none.
-  const void* where() {
-    auto memory = spare_->take("");
+  static std::string path_of(const ProgramCase& program) {
+    return std::filesystem::canonical(BT_INFERIOR_DIR + std::string{"/"} + program.program);
+  }
+  /// Lets the next program have the memory that the last one has left. Returns where it is; null if
+  /// there is none.
+  const void* hand_on(const ProgramCase& last, const ProgramCase& next) {
+    auto memory = spare_->take(path_of(last));
     if (!memory) return nullptr;
     const void* at = memory->host();
-    spare_->give(std::move(memory), "");
+    spare_->give(std::move(memory), path_of(next));
     return at;
   }
   void compare(const ProgramCase& program) {
@@ -157,12 +162,13 @@ TEST_F(CacheInSpareMemory, EqualsTheSteppedTraceRecordByRecord) {
                                           {"signals_static"},         {"rewritten"},
                                           {"exits_static", {"segv"}}, {"plain_no_pie"}};
   const void* at = nullptr;
-  for (const ProgramCase& program : programs) {
-    SCOPED_TRACE(testing::PrintToString(program));
-    compare(program);
-    ASSERT_NE(where(), nullptr) << "no leases on memory files?";
-    if (at == nullptr) at = where();
-    EXPECT_EQ(where(), at);
+  for (std::size_t i = 0; i < programs.size(); ++i) {
+    SCOPED_TRACE(testing::PrintToString(programs[i]));
+    compare(programs[i]);
+    const void* const now = hand_on(programs[i], programs[(i + 1) % programs.size()]);
+    ASSERT_NE(now, nullptr) << "no leases on memory files?";
+    if (at == nullptr) at = now;
+    EXPECT_EQ(now, at);
   }
 }
 

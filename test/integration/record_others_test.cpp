@@ -80,6 +80,14 @@ TEST(CodeOfSharers, MayBeWrittenByEachOfThem) {
   }
 }
 
+TEST(VforksChild, OutlivesItsParent) {
+  const Ran native = run(inferior("vfork_outlives"));
+  EXPECT_THAT(native.output, StartsWith("parent 9 child "));
+  const Ran recorded = record(with({"--"}, inferior("vfork_outlives")));
+  EXPECT_EQ(recorded.status, 0);
+  EXPECT_EQ(recorded.output, native.output);
+}
+
 TEST(RecordAmongOthers, LeavesToDebuggersWhatTheyTrace) {
   const Ran native = run(inferior("traces_others"));
   ASSERT_EQ(native.status, 5) << native.output;

@@ -59,6 +59,8 @@ class CacheSpace {
 
   /// The process that owns the memory. Others that share it (a vfork's child) are guests.
   [[nodiscard]] const Process& process() const { return process_; }
+  /// Keeps the object of process(), which has ended, for as long as guests use the space.
+  void keep(std::unique_ptr<Process> ended) { ended_ = std::move(ended); }
   void add_guest(Process& guest) { guests_.push_back(&guest); }
   void remove_guest(const Process& guest) { std::erase(guests_, &guest); }
   /// Call when a guest's threads begin to use the space: all threads then stop at the guest's
@@ -192,6 +194,7 @@ class CacheSpace {
   bool look_for_section(TraceeAddr descriptor);
   void leave_section(const RestartableSection& section);
 
+  std::unique_ptr<Process> ended_;  ///< process_, once it has ended. Destroyed last.
   Process& process_;
   std::vector<Process*> guests_;
   std::shared_ptr<SourceStatistics> sums_;

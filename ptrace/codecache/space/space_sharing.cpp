@@ -2,6 +2,7 @@
 #include "ptrace/codecache/space/space_sharing.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "ptrace/codecache/space/cache_space.hpp"
 #include "ptrace/codecache/space/code_writers.hpp"
@@ -53,6 +54,12 @@ void share_space(const Process& parent, Process& child) {
 void leave_space(Process& process) {
   end_sharing(process);
   process.cache_space.reset();
+}
+
+void end_process(std::unique_ptr<Process> process) {
+  process->end_threads();
+  const auto space = std::exchange(process->cache_space, nullptr);
+  if (space && &space->process() == process.get()) space->keep(std::move(process));
 }
 
 std::vector<CacheSpace*> spaces_in_memory_of(Process& process) {

@@ -4,6 +4,7 @@
 /// Shares state among processes: translations in one address space, and CodeWriters in one tree of
 /// processes.
 
+#include <memory>
 #include <vector>
 
 namespace backtrail::tracee {
@@ -19,6 +20,10 @@ class CacheSpace;
 void share_space(const Process& parent, Process& child);
 /// Call when the process stops using the memory, now or soon.
 void leave_space(Process& process);
+
+/// Destroys a process that has ended or was let go. While a vfork's child uses its memory, the
+/// object lives on without threads.
+void end_process(std::unique_ptr<Process> process);
 
 /// Returns the spaces in the memory that the process uses. There may be none. There are several if
 /// processes share the memory for longer than a vfork's child does: each has its own translations
