@@ -193,7 +193,7 @@ TEST_P(CodeLeftBy, IsThatOfTheNextProcess) {
     if (!memory) GTEST_SKIP() << "no leases on memory files: fcntl(2), F_SETLEASE";
     const auto& left = memory->left_code;
     ASSERT_FALSE(left.code.empty());
-    // What was changed since is known.
+    // All changes since are known.
     std::uint8_t* code = memory->host() + cache::kTableBytes;
     for (const std::uint32_t at : left.changed) {
       const auto saved = left.code.subspan(at, cache::LeftCode::kChangedBytes);

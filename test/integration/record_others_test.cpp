@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "record_fixture.hpp"
+#include "test/support/effort.hpp"
 #include "test/support/temporary_folder.hpp"
 
 namespace backtrail::test {
@@ -53,7 +54,7 @@ class CodeOfProcessesThatShareMemory : public testing::TestWithParam<const char*
 
 TEST_P(CodeOfProcessesThatShareMemory, IsRunAsItIs) {
   for (const char* program : {"code_sharers", "code_sharers_no_pie"}) {
-    const Words words = inferior(program, {GetParam(), "10"});
+    const Words words = inferior(program, {GetParam(), kSanitized ? "2" : "3"});
     const Ran native = run(words);
     EXPECT_EQ(native.status, 0) << native.output;
     const Ran recorded = record(with({"--stats", "--"}, words));
@@ -73,7 +74,7 @@ TEST(CodeOfSharers, MayBeWrittenByEachOfThem) {
   for (const char* program : {"code_sharers", "code_sharers_no_pie"}) {
     for (const char* relation : {"child", "parent"}) {
       for (const char* way : {"store", "read"}) {
-        const Ran recorded = record(with({"--"}, inferior(program, {relation, "3000000", way})));
+        const Ran recorded = record(with({"--"}, inferior(program, {relation, "2000000", way})));
         EXPECT_EQ(recorded.status, 0) << relation << ", " << way << ": " << recorded.output;
       }
     }

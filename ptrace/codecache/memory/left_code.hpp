@@ -14,7 +14,7 @@ namespace backtrail::tracee::cache {
 
 /// The memory holds `code` from its beginning on, but for the four bytes at each of `changed`.
 struct LeftCode {
-  std::span<const std::uint8_t> code;  ///< Of the persistent cache; empty: nothing is known.
+  std::span<const std::uint8_t> code;  ///< Saved code; empty: nothing is known.
   std::shared_ptr<const void> owner;   ///< Keeps `code` alive.
   std::vector<std::uint32_t> changed;  ///< Code offsets, some of them more than once.
 

@@ -17,7 +17,7 @@ namespace {
 class UnsavedCountsTest : public testing::Test {
  protected:
   [[nodiscard]] std::filesystem::path note() const { return folder_ / "unsaved"; }
-  /// What a recorder finds that has counted nothing yet.
+  /// Returns the count that a new recorder finds.
   [[nodiscard]] std::size_t found(const std::string& key) const {
     return UnsavedCounts{note()}.add(key, 0, true);
   }

@@ -81,13 +81,13 @@ TEST(ExecutableMap, DataMayYetBeMappedAfterCodeOfANewFile) {
   EXPECT_EQ(first.everything(), begun);
   EXPECT_EQ(first.constant(), begun);
   EXPECT_EQ(first.growing(), tail);
-  // It has no data, as it turns out.
+  // A file without data.
   const auto second = read({before, code, after}, &first);
   EXPECT_EQ(second.everything(), whole);
   EXPECT_EQ(second.constant(), whole);
   EXPECT_TRUE(second.growing().empty());
   EXPECT_TRUE(read({before, code, after}, &second).growing().empty());
-  // It has data.
+  // A file with data.
   const std::vector<MapEntry> complete{before, code, data_of(code, 0x3000, 0x4000, false),
                                        data_of(code, 0x4000, 0x5000, true)};
   const auto other = read(complete, &first);
