@@ -11,8 +11,6 @@
 /// code of a small program share a large page. Further memfds hold further thread parts. No page is
 /// both writable and executable, forked children inherit none, and no core file contains any.
 
-#include <array>
-#include <atomic>
 #include <bitset>
 #include <cstdint>
 #include <map>
