@@ -165,8 +165,19 @@ Result<void> CacheMemory::map(Thread& thread, const MemoryPlaces* free_places) {
   if (!done) {
     (void)remote.call(SYS_close, {there});
     if (code_ != TraceeAddr{}) (void)remote.call(SYS_munmap, {mapping().value(), kSharedBytes});
+  } else if (free_places == nullptr) {
+    note_first_maps(std::move(maps));
   }
   return done;
+}
+
+void CacheMemory::note_first_maps(std::vector<MapEntry> maps) {
+  MapEntry code;
+  code.start = mapping().value();
+  code.end = code.start + kSharedBytes;
+  code.read = code.execute = code.shared = true;
+  maps.insert(std::ranges::upper_bound(maps, code.start, {}, &MapEntry::start), std::move(code));
+  first_maps_ = std::move(maps);
 }
 
 void CacheMemory::add_first_chunk(TraceeAddr base) {

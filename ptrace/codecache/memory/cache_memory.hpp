@@ -18,6 +18,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "arch/base/address.hpp"
@@ -75,6 +76,11 @@ class CacheMemory : public CodeMemory {
   [[nodiscard]] bool has_mapped(TraceeAddr address) const;
 
   [[nodiscard]] TraceeAddr code() const override { return code_; }
+  /// Returns the mappings of the process that create() has found, and that of the code; at most
+  /// once. Empty if they were not looked up.
+  [[nodiscard]] std::optional<std::vector<MapEntry>> take_first_maps() {
+    return std::exchange(first_maps_, std::nullopt);
+  }
   [[nodiscard]] MemoryPlaces places() const { return {mapping(), table_, chunks_.front().base}; }
   /// Where the mapping that the code is in begins.
   [[nodiscard]] TraceeAddr mapping() const { return code_ - kTableBytes; }
@@ -158,12 +164,14 @@ class CacheMemory : public CodeMemory {
   Result<bool> place_rest(RemoteCalls& remote, std::uint64_t fd, const std::vector<MapEntry>& maps);
   Result<void> map_rest(RemoteCalls& remote, std::uint64_t fd, bool maps_threads);
   void add_first_chunk(TraceeAddr base);
+  void note_first_maps(std::vector<MapEntry> maps);
 
   std::uint64_t part_bytes_;
   std::shared_ptr<SpareMemory> spare_;
   std::string program_;
   std::unique_ptr<MemoryFile> file_;  ///< The first memfd.
-  LeftCode left_;                     ///< As the program before left it, until fill_code().
+  std::optional<std::vector<MapEntry>> first_maps_;
+  LeftCode left_;  ///< As the program before left it, until fill_code().
   EntryTable entries_;
   TraceeAddr code_;
   TraceeAddr table_;

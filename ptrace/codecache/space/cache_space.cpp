@@ -179,8 +179,13 @@ Result<std::shared_ptr<CacheSpace>> CacheSpace::of(Thread& thread, const Config&
   BT_TRY(std::unique_ptr<CacheMemory> memory,
          CacheMemory::create(thread, config.values != ValueDepth::kFree, config.spare,
                              inherited ? &inherited->places : nullptr));
-  std::optional<std::vector<OpenFile>> open_files;
-  if (!inherited) open_files = process.code_writers->look_at_files_of(process);
+  Seen seen;
+  if (!inherited) {
+    seen.open_files = process.code_writers->look_at_files_of(process);
+    const bool alone =
+        process.threads().size() == 1 && !process.code_writers->shares_memory(process);
+    if (alone) seen.maps = memory->take_first_maps();
+  }
   std::shared_ptr<CacheSpace> space{new CacheSpace{process, config.sums, std::move(memory)}};
   if (!let_threads_stop(process.filters)) space->threads_.stop_by_fault();
   const auto data = limit_of(process.pid(), LimitedResource::kData);
@@ -201,7 +206,7 @@ Result<std::shared_ptr<CacheSpace>> CacheSpace::of(Thread& thread, const Config&
     space->use(inherited->executable, &inherited->modules);
   } else {
     // An error is one of the next call, too.
-    (void)space->refresh(std::move(open_files));
+    (void)space->refresh(std::move(seen));
   }
   return space;
 }
@@ -434,11 +439,14 @@ Result<std::vector<MapEntry>> CacheSpace::read_maps() {
   }
 }
 
-Result<ExecutableMap> CacheSpace::read_mappings(std::optional<std::vector<OpenFile>> open_files) {
-  BT_TRY(const std::vector<MapEntry> maps, read_maps());
+Result<ExecutableMap> CacheSpace::read_mappings(Seen seen) {
+  if (!seen.maps) {
+    BT_TRY(seen.maps, read_maps());
+  }
+  const std::vector<MapEntry>& maps = *seen.maps;
   CodeWriters& writers = *process_.code_writers;
   const bool all_change = all_may_change();
-  CodeWriters::Looked looked{process_.pid(), maps, std::move(open_files)};
+  CodeWriters::Looked looked{process_.pid(), maps, std::move(seen.open_files)};
   const auto may_change = [&](const MapEntry& map) {
     if (all_change || map.inode == 0) return all_change;
     const auto& known = executable_.ranges();
@@ -453,21 +461,21 @@ Result<ExecutableMap> CacheSpace::read_mappings(std::optional<std::vector<OpenFi
 }
 
 Result<void> CacheSpace::refresh() {
-  return refresh(std::nullopt);
+  return refresh(Seen{});
 }
 
-Result<void> CacheSpace::refresh(std::optional<std::vector<OpenFile>> open_files) {
+Result<void> CacheSpace::refresh(Seen seen) {
   if (mappings_current_ && executable_.growing().empty()) return {};
-  BT_CHECKED(refresh_alone(std::move(open_files)));
+  BT_CHECKED(refresh_alone(std::move(seen)));
   for (CacheSpace* space : spaces_in_memory_of(process_)) {
     // An error is one of the next call, too.
-    if (!space->mappings_current_) (void)space->refresh_alone(std::nullopt);
+    if (!space->mappings_current_) (void)space->refresh_alone(Seen{});
   }
   return {};
 }
 
-Result<void> CacheSpace::refresh_alone(std::optional<std::vector<OpenFile>> open_files) {
-  BT_TRY(ExecutableMap now, read_mappings(std::move(open_files)));
+Result<void> CacheSpace::refresh_alone(Seen seen) {
+  BT_TRY(ExecutableMap now, read_mappings(std::move(seen)));
   use(std::move(now), nullptr);
   return {};
 }

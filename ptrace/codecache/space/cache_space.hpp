@@ -176,15 +176,19 @@ class CacheSpace {
   bool drop_modules(TraceeAddr begin, TraceeAddr end);
   void evict_running();
   Result<std::vector<MapEntry>> read_maps();
-  /// @param open_files The files that the process has open for writing; nullopt: they are read if
-  ///                   they are needed.
-  Result<void> refresh(std::optional<std::vector<OpenFile>> open_files);
+  /// What was read of the process, which has not run since. Whatever is missing is read if it is
+  /// needed.
+  struct Seen {
+    std::optional<std::vector<OpenFile>> open_files;  ///< Files that it has open for writing.
+    std::optional<std::vector<MapEntry>> maps;        ///< With the recorder's code.
+  };
+  Result<void> refresh(Seen seen);
   void use(ExecutableMap now, const CodeModules* parents);
   /// As refresh(), without the other spaces.
-  Result<void> refresh_alone(std::optional<std::vector<OpenFile>> open_files);
+  Result<void> refresh_alone(Seen seen);
   /// Call for a new space: what the kernel may do to the memory it may do for all who use it.
   void learn_from_others();
-  Result<ExecutableMap> read_mappings(std::optional<std::vector<OpenFile>> open_files);
+  Result<ExecutableMap> read_mappings(Seen seen);
   [[nodiscard]] translate::UntranslatableReason left_to_cpu(TraceeAddr address) const;
   [[nodiscard]] std::pair<TraceeAddr, TraceeAddr> undisturbed(TraceeAddr at) const;
   /// Reads code, with breakpoints masked.
