@@ -53,8 +53,8 @@ class FactRing {
     }
     const auto oldest = std::ranges::lower_bound(facts_, first, {}, &ValueFact::record);
     std::deque<ValueFact> out;
-    std::ranges::merge(memory, std::ranges::subrange{oldest, facts_.end()}, std::back_inserter(out),
-                       {}, &ValueFact::record, &ValueFact::record);
+    std::merge(memory.begin(), memory.end(), oldest, facts_.end(), std::back_inserter(out),
+               [](const ValueFact& a, const ValueFact& b) { return a.record < b.record; });
     return out;
   }
   /// Returns how many of them are recorded values.

@@ -336,6 +336,19 @@ TEST_F(PersistentModulesOf, AModuleInTheSamePlaceAsAnotherIsNotTakenForIt) {
   }
 }
 
+TEST_F(PersistentModulesOf, AFileThatIsGoneLeavesNothingToTheOneThatWasThereBefore) {
+  const auto run_one = [&] {
+    return run({"reload", "1", put("libmodule_one.so", "libmodule.so")}).end.exit_code;
+  };
+  EXPECT_EQ(run_one(), kOne);
+  // Often enough that what each of them makes is saved.
+  for (int i = 0; i < 20; ++i) {
+    const std::string module = put("libmodule_two.so", "libmodule.so");
+    EXPECT_EQ(run({"remove", "1", module}).end.exit_code, kTwo);
+    EXPECT_EQ(run_one(), kOne);
+  }
+}
+
 /// Two programs that load the same libraries and have their own code at the same addresses.
 class KeptForItsKind : public testing::Test {
  protected:

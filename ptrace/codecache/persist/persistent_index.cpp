@@ -27,6 +27,7 @@ PersistentIndex::PersistentIndex(const PersistentModules& modules, const Persist
     if (!taken) modules_.push_back(other);
   };
   for (auto gone = modules.gone.rbegin(); gone != modules.gone.rend(); ++gone) add_free(*gone);
+  seen_ = modules_.size();
   for (const CodeModule& old : older.modules) add_free(old);
   const auto take_over = [&](const auto& list, auto& into) {
     into.reserve(list.size() + more);
@@ -50,13 +51,14 @@ std::size_t PersistentIndex::number_of(TraceeAddr address) const {
   return module != nullptr ? static_cast<std::size_t>(module - modules_.data()) : modules_.size();
 }
 
-bool PersistentIndex::is_present(const CodeModule& module) const {
-  return static_cast<std::size_t>(&module - modules_.data()) < present_;
+bool PersistentIndex::may_be_of(const CodeModule& module, const CodeBlock& block) const {
+  const auto number = static_cast<std::size_t>(&module - modules_.data());
+  return number < (block.is_unloaded() ? seen_ : present_);
 }
 
 void PersistentIndex::add(const CodeBlock& block, const CodeRanges& ranges) {
   const CodeModule* module = module_at(block.start);
-  if (module == nullptr || (!block.is_unloaded() && !is_present(*module))) return;
+  if (module == nullptr || !may_be_of(*module, block)) return;
   const bool alone = std::all_of(ranges.begin(), ranges.end(), [=](const auto& range) {
     return module->begin <= range.first && range.second <= module->end;
   });

@@ -46,11 +46,14 @@ class PersistentIndex {
   /// Returns the code offset of the kept translation of a start pc.
   [[nodiscard]] std::optional<std::uint32_t> translation(TraceeAddr start) const;
   [[nodiscard]] const CodeModule* module_at(TraceeAddr address) const;
-  [[nodiscard]] bool is_present(const CodeModule& module) const;
+  /// Returns true for modules that the superblock's code may be of. At the addresses of a module
+  /// that only older processes had, this one had another, of which nothing is kept.
+  [[nodiscard]] bool may_be_of(const CodeModule& module, const CodeBlock& block) const;
 
   std::vector<CodeModule> modules_;  ///< Modules do not overlap; the ones that are mapped come
                                      ///< first.
   std::size_t present_ = 0;
+  std::size_t seen_ = 0;  ///< Number of modules that this process has had. They come first.
   // Sorted arrays, because there are hundreds of thousands of entries when memory use is highest.
   std::vector<PersistentTranslation> translations_;
   std::vector<PersistentIbEntry> ib_entries_;

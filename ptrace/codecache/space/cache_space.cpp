@@ -76,11 +76,15 @@ CacheSpace::CacheSpace(Process& process, std::shared_ptr<SourceStatistics> sums,
       kept_{process, code_} {}
 
 CacheSpace::~CacheSpace() {
-  auto saved = kept_.keep();
-  if (!code_mapping_changed_) code_.leave(std::move(saved));
+  const auto saved = kept_.keep();
+  if (!code_mapping_changed_) code_.leave(saved);
   sums_->superblocks += code_.blocks();
   sums_->translated_instructions += code_.instructions();
   sums_->code_bytes += code_.bytes_used();
+}
+
+void CacheSpace::keep(std::unique_ptr<Process> ended) {
+  ended_ = std::move(ended);
 }
 
 translate::CodeSource CacheSpace::code_source() {
@@ -197,6 +201,8 @@ Result<std::shared_ptr<CacheSpace>> CacheSpace::of(Thread& thread, const Config&
   process.trap_action.learn(trap);
   // The remote calls that read the actions ended with a trap after reading them.
   if (trap.handler == std::bit_cast<std::uint64_t>(SIG_IGN)) process.trap_action.damaged = true;
+  // Only programs that the recorder has launched use spare memory.
+  space->seen_from_start_ = config.spare && !process.attached();
   space->code_.record_values(config.values);
   space->kept_.begin(config.store, *space->memory_, space->calls_.calls());
   if (space->code_.loaded()) space->profile_.expect_known_code();
@@ -296,6 +302,7 @@ void CacheSpace::change_mappings(const MappingChange& change) {
 
 void CacheSpace::change_mappings(TraceeAddr begin, TraceeAddr end, const MappingChange& how) {
   code_mapping_changed_ |= memory_->overlaps_code(begin, end);
+  child_has_less_ |= how.leaves_out_children;
   if (how.lets_write) {
     note_patched(begin, end);
   } else if (!how.keeps_contents && !patched_.empty()) {
@@ -495,7 +502,7 @@ void CacheSpace::use(ExecutableMap now, const CodeModules* parents) {
 }
 
 std::shared_ptr<const InheritedCode> CacheSpace::code_of_child() const {
-  if (process_.threads().size() != 1 || !guests_.empty() ||
+  if (!seen_from_start_ || child_has_less_ || process_.threads().size() != 1 || !guests_.empty() ||
       process_.code_writers->shares_memory(process_) || !mappings_current_ || all_may_change() ||
       !protection_.pages().empty()) {
     return nullptr;

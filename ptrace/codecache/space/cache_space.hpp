@@ -60,7 +60,7 @@ class CacheSpace {
   /// The process that owns the memory. Others that share it (a vfork's child) are guests.
   [[nodiscard]] const Process& process() const { return process_; }
   /// Keeps the object of process(), which has ended, for as long as guests use the space.
-  void keep(std::unique_ptr<Process> ended) { ended_ = std::move(ended); }
+  void keep(std::unique_ptr<Process> ended);
   void add_guest(Process& guest) { guests_.push_back(&guest); }
   void remove_guest(const Process& guest) { std::erase(guests_, &guest); }
   /// Call when a guest's threads begin to use the space: all threads then stop at the guest's
@@ -176,8 +176,8 @@ class CacheSpace {
   bool drop_modules(TraceeAddr begin, TraceeAddr end);
   void evict_running();
   Result<std::vector<MapEntry>> read_maps();
-  /// What was read of the process, which has not run since. Whatever is missing is read if it is
-  /// needed.
+  /// Facts of the process, which has not run since they were read. Missing ones are read if they
+  /// are needed.
   struct Seen {
     std::optional<std::vector<OpenFile>> open_files;  ///< Files that it has open for writing.
     std::optional<std::vector<MapEntry>> maps;        ///< With the recorder's code.
@@ -223,6 +223,8 @@ class CacheSpace {
   bool mappings_current_ = false;
   bool kernel_writes_ = false;
   bool code_mapping_changed_ = false;  ///< By the program, which must not.
+  bool child_has_less_ = false;        ///< Some of the mappings may not be for forked children.
+  bool seen_from_start_ = false;       ///< No call of the program went unseen.
   std::string why_disabled_;
 };
 

@@ -286,7 +286,9 @@ MappingChange mapping_change_of(const arch::cpu::UserRegs& regs) {
     }
     case SYS_madvise: {
       MappingChange change = pages(address, bytes, false);
-      change.keeps_contents = keeps_contents(static_cast<int>(syscall_argument(regs, 2)));
+      const auto advice = static_cast<int>(syscall_argument(regs, 2));
+      change.keeps_contents = keeps_contents(advice);
+      change.leaves_out_children = advice == MADV_DONTFORK;
       return change;
     }
     case SYS_munmap:

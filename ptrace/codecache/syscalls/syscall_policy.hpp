@@ -53,7 +53,8 @@ struct MappingChange {
   bool new_code = false;  ///< There may be executable memory that was not there before.
   /// Memory of files there that cannot be written stays what it is.
   bool keeps_contents = false;
-  bool lets_write = false;  ///< No mapping is another, but they can be written afterwards.
+  bool lets_write = false;           ///< No mapping is another, but they can be written afterwards.
+  bool leaves_out_children = false;  ///< A forked child may not have these mappings.
   /// All of this goes for [other_begin, other_end), too, if that is not empty.
   TraceeAddr other_begin = {};
   TraceeAddr other_end = {};

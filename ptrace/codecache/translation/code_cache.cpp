@@ -488,7 +488,7 @@ void CodeCache::keep(const PersistentModules& modules, Keeping when,
             modules, code, use);
 }
 
-void CodeCache::leave(std::shared_ptr<const PersistentCode> saved) {
+void CodeCache::leave(const std::shared_ptr<const PersistentCode>& saved) {
   if (cleared_ != 0) return;
   if (kept_at_end_) {
     if (saved) memory_.leave_code({.code = saved->parts().code, .owner = saved, .changed = {}});

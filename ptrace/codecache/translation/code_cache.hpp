@@ -94,7 +94,7 @@ class CodeCache {
             const std::function<void(const PersistentPieces&)>& use);
   /// Call at the end: tells the memory which code it is left with. `saved` is what was made of the
   /// pieces that keep() has handed over at the end; null if nothing was.
-  void leave(std::shared_ptr<const PersistentCode> saved);
+  void leave(const std::shared_ptr<const PersistentCode>& saved);
 
   /// Returns the translation of the code at `start` for direct transfers. If there is none,
   /// translates it; make_next() then translates some of the code that is likely to run next.

@@ -3,6 +3,7 @@
 //   modules call CALLS MODULE       calls MODULE through CALLS, a million times
 //   modules patch MODULE VALUE      changes MODULE's code before it runs
 //   modules reload TIMES MODULE...  loads, uses and unloads each, again and again
+//   modules remove TIMES MODULE...  likewise, and deletes the files at last
 //
 // Exits with the low byte of the sum that the last module's value() adds up.
 
@@ -65,6 +66,11 @@ int main(int count, char** arguments) {
   if (count < 4) return 104;
   if (strcmp(arguments[1], "call") == 0) return call(arguments + 2);
   if (strcmp(arguments[1], "patch") == 0) return patch(arguments + 2);
+  if (strcmp(arguments[1], "remove") == 0) {
+    const int last = reload(arguments + 2);
+    for (char** module = arguments + 3; *module != NULL; ++module) remove(*module);
+    return last;
+  }
   return reload(arguments + 2);
 }
 

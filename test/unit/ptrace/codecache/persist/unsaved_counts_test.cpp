@@ -75,14 +75,13 @@ TEST_F(UnsavedCountsTest, TheNoteHoldsTheLargestOnly) {
 
 TEST_F(UnsavedCountsTest, DamagedNotesEndAtTheDamage) {
   const std::string line = kept_name("/bin/sh", "code") + " 20\n";
-  for (const std::string& text :
-       {line + "x", line + "x y\n", line + "\n\n", line + "x -\n" + line}) {
-    std::ofstream{note()} << text;
-    EXPECT_EQ(found("/bin/sh"), 20U) << text;
+  for (const char* rest : {"x", "x y\n", "\n\n", "x -\nx 1\n"}) {
+    std::ofstream{note()} << line << rest;
+    EXPECT_EQ(found("/bin/sh"), 20U) << rest;
   }
-  for (const std::string& text : {std::string{}, "x y\n" + line, std::string(20'000, 'x')}) {
-    std::ofstream{note()} << text;
-    EXPECT_EQ(found("/bin/sh"), 0U) << text;
+  for (const std::string& begin : {std::string{"x y\n"}, std::string(20'000, 'x')}) {
+    std::ofstream{note()} << begin << line;
+    EXPECT_EQ(found("/bin/sh"), 0U) << begin;
   }
 }
 

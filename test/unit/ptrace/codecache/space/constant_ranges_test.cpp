@@ -12,7 +12,6 @@ namespace backtrail::tracee::cache {
 namespace {
 
 using arch::kConstantKind;
-using arch::kVariableKind;
 using literals::operator""_ta;  // NOLINT(misc-unused-using-decls): it is used
 
 /// A thread that is told of changes.

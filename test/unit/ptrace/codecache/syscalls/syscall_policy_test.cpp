@@ -119,6 +119,8 @@ TEST(SyscallPolicy, KnowsWhetherACallChangesContents) {
   EXPECT_FALSE(change(SYS_mprotect, {kAt, 1, PROT_READ | PROT_WRITE}).keeps_contents);
   EXPECT_TRUE(change(SYS_mprotect, {kAt, 1, PROT_READ | PROT_WRITE}).lets_write);
   EXPECT_TRUE(change(SYS_madvise, {kAt, 1, MADV_WILLNEED}).keeps_contents);
+  EXPECT_FALSE(change(SYS_madvise, {kAt, 1, MADV_WILLNEED}).leaves_out_children);
+  EXPECT_TRUE(change(SYS_madvise, {kAt, 1, MADV_DONTFORK}).leaves_out_children);
   EXPECT_FALSE(change(SYS_madvise, {kAt, 1, MADV_DONTNEED}).keeps_contents);
   EXPECT_FALSE(change(SYS_munmap, {kAt, 1}).keeps_contents);
   EXPECT_FALSE(change(SYS_mmap, {kAt, 1, PROT_READ, MAP_PRIVATE | MAP_FIXED}).keeps_contents);
