@@ -205,7 +205,7 @@ Result<std::shared_ptr<CacheSpace>> CacheSpace::of(Thread& thread, const Config&
   space->seen_from_start_ = config.spare && !process.attached();
   space->code_.record_values(config.values);
   space->kept_.begin(config.store, *space->memory_, space->calls_.calls());
-  if (space->code_.loaded()) space->profile_.expect_known_code();
+  if (space->kept_.has_own()) space->profile_.expect_known_code();
   process.cache_space = space;
   space->learn_from_others();
   if (inherited) {

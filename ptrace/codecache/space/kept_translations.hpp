@@ -38,6 +38,8 @@ class KeptTranslations {
   /// `parents`: those of the process it was forked from, if it has not run since; or null.
   void use_modules(const std::vector<ExecutableMap::Range>& ranges, const CodeModules* parents);
   [[nodiscard]] const CodeModules& modules() const { return modules_; }
+  /// Returns true if translations of this program were loaded, not those of another one.
+  [[nodiscard]] bool has_own() const { return code_.loaded() != nullptr && kinds_.empty(); }
   /// Unloads the modules that overlap [begin, end): they are gone or may change from now on.
   /// Returns true if there was one.
   bool lose(TraceeAddr begin, TraceeAddr end);

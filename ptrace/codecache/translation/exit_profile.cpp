@@ -6,6 +6,10 @@
 namespace backtrail::tracee::cache {
 
 void ExitProfile::sample(std::span<const std::uint32_t> log, const TargetOf& target_of) {
+  if (skipped_ != 0) {
+    --skipped_;
+    return;
+  }
   if (log.size() < 2 || ++logs_ % every_ != 0) return;
   // Steps of equal length could always hit the same iteration of a loop, so their lengths vary.
   const std::size_t samples = rounds_ < kFirstRounds ? kFirstSamples : kSamples;

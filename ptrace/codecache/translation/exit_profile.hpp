@@ -35,9 +35,9 @@ class ExitProfile {
   [[nodiscard]] bool due() const { return samples_ >= kWanted; }
   /// Returns the counts by exit id.
   [[nodiscard]] const std::unordered_map<std::uint32_t, Count>& counts() const { return counts_; }
-  /// Takes few samples of each log from the beginning: the code was kept by an earlier process, and
-  /// with it what that one's samples told.
-  void expect_known_code() { rounds_ = kFirstRounds; }
+  /// Samples none of the first logs, which are all that many programs fill: the code was kept by an
+  /// earlier process, and with it what that one's samples told.
+  void expect_known_code() { skipped_ = kKnown; }
   /// Forgets all samples. If they told nothing new, fewer logs are sampled from now on.
   void begin_again(bool told_something);
 
@@ -47,6 +47,7 @@ class ExitProfile {
   static constexpr std::size_t kFirstSamples = 2048;
   static constexpr std::size_t kSamples = 512;
   static constexpr std::size_t kFirstRounds = 4;
+  static constexpr std::uint32_t kKnown = 6;
   static constexpr std::size_t kWanted = 4 * kFirstSamples;
   static constexpr std::uint32_t kRarest = 256;  ///< At least one of this many logs is sampled.
 
@@ -55,6 +56,7 @@ class ExitProfile {
   std::size_t rounds_ = 0;
   std::uint32_t every_ = 1;
   std::uint32_t logs_ = 0;
+  std::uint32_t skipped_ = 0;  ///< Number of logs that are not sampled from now on.
 };
 
 }  // namespace backtrail::tracee::cache
