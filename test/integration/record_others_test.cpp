@@ -54,7 +54,7 @@ class CodeOfProcessesThatShareMemory : public testing::TestWithParam<const char*
 
 TEST_P(CodeOfProcessesThatShareMemory, IsRunAsItIs) {
   for (const char* program : {"code_sharers", "code_sharers_no_pie"}) {
-    const Words words = inferior(program, {GetParam(), kSanitized ? "2" : "3"});
+    const Words words = inferior(program, {GetParam(), kSanitized ? "1" : "2"});
     const Ran native = run(words);
     EXPECT_EQ(native.status, 0) << native.output;
     const Ran recorded = record(with({"--stats", "--"}, words));
