@@ -6,9 +6,14 @@
 #include <utility>
 
 #include "arch/base/value_kind.hpp"
+#include "decoder/trace/constant_memory.hpp"
 
 namespace backtrail::decoder {
 namespace {
+
+/// Most facts of memory that are kept of dropped events, before ranges that are not constant any
+/// more are left out.
+constexpr std::size_t kMostDroppedFacts = 1UL << 16;
 
 constexpr std::size_t kChunkEntries = 64UL * 1024;
 /// First capacity of a log, in entries. Most threads log no more, and a full chunk needs its own
@@ -177,6 +182,12 @@ void CacheLog::count_dropped(std::uint64_t entries) {
 void CacheLog::keep_memory(const Event& event) {
   std::ranges::copy_if(event.facts, std::back_inserter(dropped_memory_),
                        [](const ValueFact& fact) { return arch::is_of_memory(fact.kind); });
+  if (dropped_memory_.size() <= kMostDroppedFacts) return;
+  // All that is constant now counts as constant from the next place on.
+  ConstantMemory constant;
+  for (const ValueFact& fact : dropped_memory_) constant.take(fact);
+  dropped_memory_.assign(1, {0, TraceeAddr{}, ~std::uint64_t{0}, arch::kVariableKind});
+  std::ranges::copy(constant.facts(), std::back_inserter(dropped_memory_));
 }
 
 CacheLog::Chunk CacheLog::drop_oldest() {

@@ -60,7 +60,7 @@ class Process final : public decoder::CodeReader {
   /// in its first stop.
   static Result<std::unique_ptr<Process>> open_child(pid_t pid, const Process& parent);
   ~Process() override;
-  /// Destroys the threads. The object may be needed for longer.
+  /// Tells the observer and destroys the threads, once. The object may be needed for longer.
   void end_threads();
 
   [[nodiscard]] pid_t pid() const { return pid_; }

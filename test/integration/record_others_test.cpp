@@ -81,6 +81,15 @@ TEST(CodeOfSharers, MayBeWrittenByEachOfThem) {
   }
 }
 
+TEST(ForkedChildren, LackWhatIsNotForked) {
+  // At first nothing is kept of the program.
+  for (int i = 0; i < 3; ++i) {
+    const Ran recorded = record(with({"--"}, inferior("not_forked")));
+    EXPECT_EQ(recorded.status, 0);
+    EXPECT_EQ(recorded.output, "child 11\nchild 11\nchild 11\n");
+  }
+}
+
 TEST(VforksChild, OutlivesItsParent) {
   const Ran native = run(inferior("vfork_outlives"));
   EXPECT_THAT(native.output, StartsWith("parent 9 child "));

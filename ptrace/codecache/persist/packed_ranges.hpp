@@ -13,6 +13,10 @@ namespace backtrail::tracee::cache {
 
 /// Half-open ranges [begin, end).
 using CodeRanges = std::vector<arch::cpu::translate::Branch>;
+/// Returns true if the address is in the range.
+[[nodiscard]] inline bool is_in(const arch::cpu::translate::Branch& range, TraceeAddr address) {
+  return range.first <= address && address < range.second;
+}
 
 /// Appends the packed ranges of the superblock with start pc `start`.
 void pack_ranges(std::span<const arch::cpu::translate::Branch> ranges, TraceeAddr start,

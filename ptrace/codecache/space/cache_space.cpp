@@ -83,7 +83,7 @@ CacheSpace::~CacheSpace() {
   sums_->code_bytes += code_.bytes_used();
 }
 
-void CacheSpace::keep(std::unique_ptr<Process> ended) {
+void CacheSpace::keep_process(std::unique_ptr<Process> ended) {
   ended_ = std::move(ended);
 }
 

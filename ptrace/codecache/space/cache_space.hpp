@@ -60,7 +60,7 @@ class CacheSpace {
   /// The process that owns the memory. Others that share it (a vfork's child) are guests.
   [[nodiscard]] const Process& process() const { return process_; }
   /// Keeps the object of process(), which has ended, for as long as guests use the space.
-  void keep(std::unique_ptr<Process> ended);
+  void keep_process(std::unique_ptr<Process> ended);
   void add_guest(Process& guest) { guests_.push_back(&guest); }
   void remove_guest(const Process& guest) { std::erase(guests_, &guest); }
   /// Call when a guest's threads begin to use the space: all threads then stop at the guest's

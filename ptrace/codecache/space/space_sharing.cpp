@@ -59,7 +59,7 @@ void leave_space(Process& process) {
 void end_process(std::unique_ptr<Process> process) {
   process->end_threads();
   const auto space = std::exchange(process->cache_space, nullptr);
-  if (space && &space->process() == process.get()) space->keep(std::move(process));
+  if (space && &space->process() == process.get()) space->keep_process(std::move(process));
 }
 
 std::vector<CacheSpace*> spaces_in_memory_of(Process& process) {

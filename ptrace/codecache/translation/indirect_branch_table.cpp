@@ -8,6 +8,7 @@
 
 #include "arch/base/check.hpp"
 #include "arch/cpu/translator.hpp"
+#include "ptrace/codecache/persist/packed_ranges.hpp"
 
 namespace backtrail::tracee::cache {
 
@@ -59,7 +60,7 @@ void IndirectBranchTable::open_saved(std::span<const PersistentIbEntry> entries,
                                      const translate::Branch& module) {
   std::vector<bool> is_ours(table_.size());
   for (const auto& [start, entry] : entries) {
-    if (start < module.first || module.second <= start) continue;
+    if (!is_in(module, start)) continue;
     const std::size_t index = table_.index(start);
     const TraceeAddr before = table_[index];
     // The first one here leads to the dispatch stub.

@@ -9,10 +9,6 @@ namespace {
 
 namespace translate = arch::cpu::translate;
 
-bool is_in(const translate::Branch& module, TraceeAddr address) {
-  return module.first <= address && address < module.second;
-}
-
 bool is_in_any(const CodeRanges& modules, TraceeAddr address) {
   return std::any_of(modules.begin(), modules.end(),
                      [=](const translate::Branch& module) { return is_in(module, address); });

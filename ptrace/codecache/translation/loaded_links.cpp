@@ -11,10 +11,6 @@ namespace translate = arch::cpu::translate;
 /// Number of times that processes go through all links before one sorts them.
 constexpr std::uint32_t kPassesBeforeSorting = 3;
 
-bool is_in(const translate::Branch& module, TraceeAddr address) {
-  return module.first <= address && address < module.second;
-}
-
 }  // namespace
 
 LoadedLinks::LoadedLinks(CodeLinks& links, const Superblocks& superblocks, TraceeAddr miss)

@@ -114,6 +114,23 @@ TEST_F(CacheLogTest, FactsOfMemoryOutliveTheEntriesAroundThem) {
             (std::vector<ValueFact>{{0, 0x1000_ta, 0x1000, arch::kConstantKind}}));
 }
 
+TEST_F(CacheLogTest, DroppedFactsOfMemoryAreNotTooMany) {
+  CacheLog log{exits_, 1};
+  constexpr std::size_t kRounds = 100'000;
+  const std::vector<ValueFact> change{
+      {.pc = 0x1000_ta, .value = 0x1000, .kind = arch::kVariableKind},
+      {.pc = 0x1000_ta, .value = 0x1000, .kind = arch::kBecomesConstantKind}};
+  for (std::size_t i = 0; i < kRounds; ++i) log.add_facts(change);
+  log.add_entries(std::vector<std::uint32_t>(400'000, 0));
+  (void)log.keep_newest(1000);
+  Collector collector;
+  log.drain(collector);
+  ASSERT_FALSE(collector.values.empty());
+  EXPECT_LT(collector.values.size(), kRounds);
+  EXPECT_EQ(collector.values.front().kind, arch::kVariableKind);
+  EXPECT_EQ(collector.values.back(), (ValueFact{0, 0x1000_ta, 0x1000, arch::kBecomesConstantKind}));
+}
+
 /// The place of an indirect branch's target is not known until the thread arrives.
 TEST_F(CacheLogTest, FactsOfMemoryWaitForAPlace) {
   CacheLog log{exits_, 1};
