@@ -219,6 +219,12 @@ Result<std::vector<MapEntry>> ProcFs::maps(pid_t id) const {
   return parse_maps(text);
 }
 
+Result<void> ProcFs::may_read_maps(pid_t id) const {
+  const UniqueFd fd{::open(path(id, "maps").c_str(), O_RDONLY | O_CLOEXEC)};
+  if (!fd) return fail(process_error("open /proc/PID/maps", id));
+  return {};
+}
+
 Result<arch::Isa> ProcFs::isa(pid_t id) const {
   const UniqueFd fd{::open(path(id, "exe").c_str(), O_RDONLY | O_CLOEXEC)};
   if (!fd) return fail(process_error("open /proc/PID/exe", id));

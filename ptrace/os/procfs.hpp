@@ -132,6 +132,8 @@ class ProcFs {
   Result<std::vector<std::string>> command_line(pid_t id) const;
   Result<std::vector<std::uint8_t>> auxv(pid_t id) const;
   Result<std::vector<MapEntry>> maps(pid_t id) const;
+  /// Returns an error if maps() is not permitted: the kernel decides when the file is opened.
+  Result<void> may_read_maps(pid_t id) const;
   /// Returns the ISA from the executable's ELF header. Error kUnsupported for a foreign executable.
   Result<arch::Isa> isa(pid_t id) const;
 

@@ -87,6 +87,7 @@ bool has_syscall_at(Process& process, TraceeAddr at) {
 
 /// Returns the address of the vdso. Its contents are the same in every program under this kernel.
 std::optional<TraceeAddr> vdso_of(Process& process) {
+  if (process.placement.vdso) return process.placement.vdso;
   constexpr std::uint64_t kVdso = 33;  // AT_SYSINFO_EHDR
   const auto auxv = ProcFs{}.auxv(process.pid());
   if (!auxv) return std::nullopt;

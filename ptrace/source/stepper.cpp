@@ -276,7 +276,8 @@ void Stepper::account_other_stop(Thread& thread, const WaitStatus& status, Trace
 }
 
 std::optional<TraceeAddr> Stepper::rseq_area(Thread& thread) {
-  if (!rseq_area_) {
+  // Translated code registers one without a stop.
+  if (!rseq_area_ || *rseq_area_ == TraceeAddr{}) {
     const auto area = request::rseq_area(thread.tid());
     rseq_area_ = area ? area->address : TraceeAddr{};
   }

@@ -42,7 +42,7 @@ Result<std::unique_ptr<Process>> Process::open(pid_t pid, pid_t tid, bool attach
 }
 
 Result<std::unique_ptr<Process>> Process::open_child(pid_t pid, const Process& parent) {
-  BT_TRY(ProcessMemory memory, ProcessMemory::open(pid, pid));
+  BT_TRY(ProcessMemory memory, ProcessMemory::open_stopped(pid));
   std::unique_ptr<Process> process{
       new Process{pid, parent.attached(), std::move(memory), parent.observer_}};
   process->view_.set_isa(parent.isa());
@@ -123,7 +123,8 @@ Thread* Process::any_stopped() {
 }
 
 Result<void> Process::renew_memory() {
-  trap_action = {};
+  trap_action = trap_action.inherited();
+  placement = {};
   own_affinity.forget_calls();
   BT_CHECKED(view_.reopen(pid_));
   return identify(pid_);
@@ -146,6 +147,10 @@ void Process::inherit_from(Process& parent) {
   view_.inherit_from(parent.view_);
   restartable = parent.restartable;
   filters = parent.filters;
+  filters_checked = parent.filters_checked;
+  placement = parent.placement;
+  // A thread of the parent may be about to change the action.
+  if (parent.threads_.size() == 1) trap_action = parent.trap_action.inherited();
   address_limit = parent.address_limit;
   reports_tracing = parent.reports_tracing;
   asked.not_to_be_dumped = parent.asked.not_to_be_dumped;

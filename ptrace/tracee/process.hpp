@@ -139,6 +139,17 @@ class Process final : public decoder::CodeReader {
   RestartableSections restartable;
   /// Filters that a thread of this process, or of one it was forked from, was seen to install.
   SeccompFilters filters;
+  /// The kernel has confirmed that there are no others.
+  bool filters_checked = false;
+  /// Where the program lies in memory: the same for as long as it is not replaced by an exec.
+  struct Placement {
+    bool fixed = false;                ///< cache::fix_addresses() was called.
+    std::optional<bool> random{};      ///< Its addresses were random. nullopt: not asked yet.
+    std::optional<TraceeAddr> vdso{};  ///< nullopt: not known yet.
+    /// Result of cache::repeated_place(). nullopt: not asked yet.
+    std::optional<std::optional<std::uint64_t>> repeated{};
+  };
+  Placement placement;
   AddressLimit address_limit;
   /// Shared by the recorded threads while they run translated code. Null until one does.
   std::shared_ptr<cache::CacheSpace> cache_space;

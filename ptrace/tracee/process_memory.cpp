@@ -29,16 +29,26 @@ Result<ProcessMemory> ProcessMemory::open(pid_t tid) {
 
 Result<ProcessMemory> ProcessMemory::open(pid_t pid, pid_t tid) {
   ProcessMemory memory{tid, pid, UniqueFd{}};
-  if (auto opened = memory.reopen(tid); !opened) return fail(opened.error());
+  if (auto opened = memory.choose_and_reopen(tid); !opened) return fail(opened.error());
   return memory;
+}
+
+Result<ProcessMemory> ProcessMemory::open_stopped(pid_t pid) {
+  ProcessMemory memory{pid, pid, UniqueFd{}};
+  if (auto opened = memory.reopen(pid); !opened) return fail(opened.error());
+  return memory;
+}
+
+Result<void> ProcessMemory::choose_and_reopen(pid_t tid) {
+  // A leader that ended before its other threads has no address space any more.
+  if (const auto facts = ProcFs{}.stat(tid); facts && facts->zombie()) {
+    BT_TRY(tid, ProcFs{}.live_task(pid_));
+  }
+  return reopen(tid);
 }
 
 Result<void> ProcessMemory::reopen(pid_t tid) {
   tid_ = tid;
-  // A leader that ended before its other threads has no address space any more.
-  if (const auto facts = ProcFs{}.stat(tid); facts && facts->zombie()) {
-    BT_TRY(tid_, ProcFs{}.live_task(pid_));
-  }
   UniqueFd fd{::open(ProcFs{}.path(tid_, "mem").c_str(), O_RDWR | O_CLOEXEC)};
   if (!fd && (errno == ENOENT || errno == ESRCH))
     return fail(TraceErrc::kTraceeGone, "open /proc/TID/mem", static_cast<unsigned>(tid));

@@ -22,7 +22,9 @@ class ProcessMemory final : public TraceeMemory {
   static Result<ProcessMemory> open(pid_t tid);
   /// As open(tid), of the process `pid`.
   static Result<ProcessMemory> open(pid_t pid, pid_t tid);
-  /// Opens the thread's address space anew: after exec, or to use another thread.
+  /// As open(tid), of the process `pid`, whose first thread is in a stop.
+  static Result<ProcessMemory> open_stopped(pid_t pid);
+  /// Opens the thread's address space anew, after an exec. The thread is in a stop.
   Result<void> reopen(pid_t tid);
 
   std::size_t read(TraceeAddr address, std::span<std::uint8_t> out) override;
@@ -33,6 +35,7 @@ class ProcessMemory final : public TraceeMemory {
   std::size_t read_vm(TraceeAddr address, std::span<std::uint8_t> out);
   std::size_t read_file(TraceeAddr address, std::span<std::uint8_t> out);
   bool choose_live_thread();
+  Result<void> choose_and_reopen(pid_t tid);
   Result<void> poke(TraceeAddr address, std::span<const std::uint8_t> data);
 
   pid_t tid_;  ///< For requests that need a thread; changes when that thread has ended.

@@ -16,4 +16,10 @@ void TrapAction::learn(const KernelSigaction& found) {
   ignored = action->handler == ignore;
 }
 
+TrapAction TrapAction::inherited() const {
+  TrapAction child;
+  if (!damaged) child.ignored = ignored;
+  return child;
+}
+
 }  // namespace backtrail::tracee

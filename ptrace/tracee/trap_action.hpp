@@ -24,6 +24,9 @@ struct TrapAction {
 
   /// Notes the action that the kernel reported.
   void learn(const KernelSigaction& found);
+  /// Returns what is known of a child's action, and of the process's own after an exec. Handlers
+  /// may be reset, ignored signals stay ignored (clone(2), execve(2)).
+  [[nodiscard]] TrapAction inherited() const;
 };
 
 }  // namespace backtrail::tracee

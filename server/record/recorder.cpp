@@ -256,8 +256,8 @@ void Recorder::leave(ThreadId id) {
 /// A program whose memory may not be read could only be stepped, blindly.
 bool Recorder::leaves_unreadable(ThreadId id) {
   if (!options_.traced) return false;
-  const auto maps = tracee::ProcFs{}.maps(id.pid);
-  if (maps || !maps.error().is(std::errc::permission_denied)) return false;
+  const auto permitted = tracee::ProcFs{}.may_read_maps(id.pid);
+  if (permitted || !permitted.error().is(std::errc::permission_denied)) return false;
   left_.add_unreadable(id.pid);
   leave(id);
   return true;

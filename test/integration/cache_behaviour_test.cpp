@@ -39,9 +39,10 @@ TEST_P(CachePrograms, FindEverythingAsItMustBeWhileOverwrittenBytesAreRecorded) 
 
 INSTANTIATE_TEST_SUITE_P(Hard, CachePrograms,
                          testing::Values("alignment", "coroutines", "faults", "filters", "flags",
-                                         "handlers", "mapped_again", "masks", "mixed_threads",
-                                         "own_steps", "restarts", "rewritten", "sandbox",
-                                         "sections", "segments", "spawns", "trap_handlers"),
+                                         "handlers", "mapped_again", "maps_code", "masks",
+                                         "mixed_threads", "own_steps", "restarts", "rewritten",
+                                         "sandbox", "sections", "segments", "spawns",
+                                         "trap_handlers"),
                          [](const auto& test) { return std::string{test.param}; });
 
 TEST(CacheSource, LeavesTranslatedCodeForAFilterThatJudgesAllThreads) {

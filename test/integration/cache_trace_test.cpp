@@ -122,9 +122,11 @@ INSTANTIATE_TEST_SUITE_P(Programs, CacheTraceFromTheStart, testing::ValuesIn(sma
 INSTANTIATE_TEST_SUITE_P(Programs, CacheTrace, testing::ValuesIn(test::every(2, other_programs())),
                          name_of);
 
-/// A file's code branches directly into code that changes.
+/// A file's code branches directly into code that changes; code is mapped in all ways.
 INSTANTIATE_TEST_SUITE_P(WrittenCode, CacheTrace,
-                         testing::Values(ProgramCase{"jumps_into_written"}), name_of);
+                         testing::Values(ProgramCase{"jumps_into_written"},
+                                         ProgramCase{"maps_code"}),
+                         name_of);
 
 /// Programs that come after one another in the same memory.
 class CacheInSpareMemory : public testing::Test {

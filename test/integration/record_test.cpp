@@ -134,6 +134,19 @@ TEST(Record, StatisticsOfStepsAreThoseOfTheCache) {
   EXPECT_EQ(counted(stepped, "stepped instructions"), counted(stepped, "instructions"));
 }
 
+TEST(Record, CodeIsMappedWithoutAStop) {
+  const Ran ran = record({"--stats", "--", BT_INFERIOR_DIR "/maps_code", "200"});
+  EXPECT_EQ(ran.status, 0) << ran.output;
+  EXPECT_LT(counted(ran, "stepped instructions"), 100) << "each mmap() was stepped";
+}
+
+TEST(Record, CodeThatIsMappedIsExecutedByAllThreads) {
+  for (int i = 0; i < 3; ++i) {
+    const Ran ran = record({"--", BT_INFERIOR_DIR "/maps_code", "threads"});
+    EXPECT_EQ(ran.status, 0) << ran.output;
+  }
+}
+
 TEST(Record, RunsNothingWhereTheCpuDoesNotRecord) {
   const TemporaryFolder folder;
   for (const char* source : {"perf-pt", "perf-bts", "lbr"}) {

@@ -7,7 +7,8 @@ namespace backtrail::arch::x86::translate {
 namespace {
 
 // Constants of Linux (asm/signal.h, asm-generic/signal-defs.h, asm/prctl.h, asm/unistd_64.h,
-// asm-generic/resource.h, linux/ptrace.h).
+// asm-generic/resource.h, asm-generic/mman-common.h, linux/ptrace.h).
+constexpr std::uint32_t kReadExecute = 5;  // PROT_READ | PROT_EXEC
 constexpr std::uint32_t kSigTrap = 5;
 constexpr std::uint32_t kSigSegv = 11;
 constexpr std::uint32_t kSetFs = 0x1002;
@@ -55,7 +56,7 @@ void CallChecker::emit(const SourceInsn& insn, CallCheck check) {
 void CallChecker::test(TraceeAddr pc, CallCheck check) {
   switch (check) {
     case CallCheck::kMap:
-      unless_executable();
+      unless_writable_code();
       emit_.move8(Gpr::kRcx, Gpr::kR10);
       made_by_table(Policy::kMapFlags);
       return range(pc);
@@ -95,6 +96,8 @@ void CallChecker::test(TraceeAddr pc, CallCheck check) {
     case CallCheck::kWrite:
       emit_.move8(Gpr::kRcx, Gpr::kRdi);
       return made_by_table(Policy::kWatchedFiles);
+    case CallCheck::kRseq:
+      return rseq();
     case CallCheck::kTrace:
       return trace();
     case CallCheck::kAnyNumber:
@@ -124,6 +127,14 @@ void CallChecker::unless_executable() {
   tests_.bind(harmless);
 }
 
+void CallChecker::unless_writable_code() {
+  OpenJumps harmless;
+  tests_.compare32(Gpr::kRdx, kReadExecute);
+  tests_.if_zero_to(harmless);
+  unless_executable();
+  tests_.bind(harmless);
+}
+
 void CallChecker::action() {
   for (const std::uint32_t signal : {kSigTrap, kSigSegv}) {
     tests_.compare32(Gpr::kRdi, signal);
@@ -143,6 +154,15 @@ void CallChecker::trace() {
     tests_.compare32(Gpr::kRdi, request);
     tests_.if_zero_to(left_);
   }
+  tests_.jump_to(made_);
+}
+
+void CallChecker::rseq() {
+  tests_.compare32(Gpr::kRdx, 0);
+  tests_.unless_zero_to(left_);
+  // The recorder asks the kernel for the area once the thread has stopped.
+  emit_.move(Gpr::kRcx, 0);
+  emit_.store(Slot::kServed, Gpr::kRcx);
   tests_.jump_to(made_);
 }
 

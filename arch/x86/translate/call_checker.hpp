@@ -36,12 +36,15 @@ class CallChecker {
   void signal_mask();
   void action();
   void limit();
+  void rseq();
   void trace();
   void made_if_null(Gpr argument);
   void made_by_table(Policy part) { by_table(part, made_); }
 
   /// Goes on only if the protection in rdx does not make memory executable.
   void unless_executable();
+  /// Goes on also if it is that of code which the program cannot write.
+  void unless_writable_code();
   void by_table(Policy part, OpenJumps& jumps);
 
   BlockWriter& writer_;

@@ -43,7 +43,7 @@ SourceInsn FollowedPath::fetch(TraceeAddr pc) const {
 
 SourceInsn FollowedPath::examine(TraceeAddr pc) const {
   SourceInsn insn = fetch(pc);
-  if (insn.names && source_.named && source_.named(*insn.names)) undisturbed_ = {};
+  if (insn.names && source_.named && source_.named(pc, *insn.names)) undisturbed_ = {};
   // The store that announces a critical section to the kernel belongs to it.
   if (source_.section_at && !is_undisturbed(insn.next()) && source_.section_at(insn.next())) {
     insn.kind = InsnClass::kUntranslatable;

@@ -35,9 +35,9 @@ struct CodeSource {
   /// Returns a range [begin, end) around an address, or an empty one, in which stop_before() and
   /// section_at() return false for all addresses. May be empty.
   std::function<std::pair<TraceeAddr, TraceeAddr>(TraceeAddr)> undisturbed = {};
-  /// Called for an address that code uses. Returns true if its contents have changed what the other
-  /// functions return. May be empty.
-  std::function<bool(TraceeAddr)> named = {};
+  /// Called for an instruction, and an address that it uses. Returns true if the address's contents
+  /// have changed what the other functions return. May be empty.
+  std::function<bool(TraceeAddr insn, TraceeAddr address)> named = {};
   /// Returns true if an rseq critical section begins at this address. May be empty.
   std::function<bool(TraceeAddr)> section_at = {};
   /// Returns true if a superblock that falls through to this address must end there. May be empty.
@@ -53,7 +53,7 @@ struct CodeSource {
 enum class CallCheck : std::uint8_t {
   kNever,
   kAlways,
-  kMap,      ///< As mmap() that neither maps nor replaces executable memory.
+  kMap,      ///< As mmap() that replaces no executable memory, and maps none that is writable too.
   kProtect,  ///< As mprotect() that neither makes memory executable nor concerns executable memory.
   kRange,    ///< If the range given by the first two arguments contains no executable memory.
   kAction,   ///< As rt_sigaction(), except for SIGSEGV and SIGTRAP.
@@ -69,6 +69,7 @@ enum class CallCheck : std::uint8_t {
   kOpen,        ///< As open() with flags that Policy::kOpenFlags and kOpenFlags2 permit.
   kOpenAt,      ///< As openat() with such flags, its third argument.
   kWrite,       ///< As write() to a descriptor for which Policy::kWatchedFiles is zero.
+  kRseq,        ///< As rseq() without flags: it registers an area. The next miss is a stop.
   kTrace,       ///< As ptrace(), except PTRACE_TRACEME, PTRACE_ATTACH and PTRACE_SEIZE.
   kReturn,  ///< As rt_sigreturn() to 64-bit code without the trap flag, if Slot::kReturnStops is 0.
   kAnyNumber,  ///< As Policy::kNumbers says when it is made: the number is unknown until then.

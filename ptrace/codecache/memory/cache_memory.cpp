@@ -17,6 +17,7 @@
 #include "arch/base/log.hpp"
 #include "arch/base/page.hpp"
 #include "ptrace/codecache/memory/program_file.hpp"
+#include "ptrace/codecache/program/executable_map.hpp"
 #include "ptrace/os/page_population.hpp"
 #include "ptrace/os/procfs.hpp"
 #include "ptrace/remote/call_batch.hpp"
@@ -143,6 +144,8 @@ Result<void> CacheMemory::map(Thread& thread, const MemoryPlaces* free_places) {
   std::vector<MapEntry> maps;
   if (free_places == nullptr) {
     BT_TRY(maps, proc.maps(process.pid()));
+    const auto vdso = std::ranges::find(maps, kVdso, &MapEntry::path);
+    if (vdso != maps.end()) process.placement.vdso = TraceeAddr{vdso->start};
   }
   BT_TRY(const BorrowedName name, BorrowedName::of(thread));
   BT_TRY(RemoteCalls remote, RemoteCalls::begin(thread));

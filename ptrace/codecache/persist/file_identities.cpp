@@ -128,7 +128,7 @@ void FileIdentities::read() {
   FileFacts facts{};
   std::uint64_t identity = 0;
   while (note >> std::hex >> facts[0] >> facts[1] >> facts[2] >> facts[3] >> facts[4] >> identity) {
-    known_.emplace(facts, Known{identity, false});
+    known_.emplace(facts, Known{.identity = identity});
   }
 }
 
@@ -142,10 +142,28 @@ std::optional<std::uint64_t> FileIdentities::of(int fd, const struct stat& facts
   }
   const auto identity = read_identity(fd, facts);
   if (identity && is_settled(facts)) {
-    known_.emplace(key, Known{*identity, true});
+    known_.emplace(key, Known{.identity = *identity, .asked = true});
     has_news_ = true;
   }
   return identity;
+}
+
+void FileIdentities::note_covered(const struct stat& facts, std::uint64_t offset,
+                                  std::uint64_t bytes) {
+  constexpr std::size_t kMostCovered = 16;
+  const auto found = known_.find(facts_of(facts));
+  if (found == known_.end() || found->second.covered.size() == kMostCovered) return;
+  found->second.covered.emplace_back(offset, bytes);
+}
+
+std::optional<std::uint64_t> FileIdentities::known(const struct stat& facts, std::uint64_t offset,
+                                                   std::uint64_t bytes) const {
+  const auto found = known_.find(facts_of(facts));
+  if (found == known_.end() || std::ranges::find(found->second.covered, std::pair{offset, bytes}) ==
+                                   found->second.covered.end()) {
+    return std::nullopt;
+  }
+  return found->second.identity;
 }
 
 void FileIdentities::save() {

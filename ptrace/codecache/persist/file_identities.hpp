@@ -10,6 +10,8 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "ptrace/os/file_facts.hpp"
 
@@ -29,6 +31,12 @@ class FileIdentities {
   /// Returns the identity of an open file; nullopt if it cannot be read. `may_read_note`: the
   /// note's folder is private.
   std::optional<std::uint64_t> of(int fd, const struct stat& facts, bool may_read_note);
+  /// Notes that the identity of a file that of() knows covers these bytes (identity_covers()).
+  void note_covered(const struct stat& facts, std::uint64_t offset, std::uint64_t bytes);
+  /// Returns the identity of a file if it is known, and known to cover these bytes: the file need
+  /// not be opened.
+  [[nodiscard]] std::optional<std::uint64_t> known(const struct stat& facts, std::uint64_t offset,
+                                                   std::uint64_t bytes) const;
   /// Returns true if there are identities that the note does not have.
   [[nodiscard]] bool has_news() const { return has_news_; }
   /// Writes the note.
@@ -43,6 +51,7 @@ class FileIdentities {
   struct Known {
     std::uint64_t identity = 0;
     bool asked = false;  ///< By this object's user, so the file exists.
+    std::vector<std::pair<std::uint64_t, std::uint64_t>> covered = {};  ///< Offsets and bytes.
   };
   std::map<FileFacts, Known> known_;
 };

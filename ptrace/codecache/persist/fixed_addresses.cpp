@@ -49,7 +49,7 @@ constexpr std::uint64_t kMostStackBytes = 16ULL << 20;
 constexpr std::uint64_t kMostProgramHeaders = 256;
 constexpr std::uint64_t kEmptyRoom = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
 
-bool is_randomized(pid_t pid) {
+bool read_randomized(pid_t pid) {
   const ProcFs proc;
   const auto personality = proc.read(pid, "personality");
   if (!personality) return false;
@@ -58,6 +58,12 @@ bool is_randomized(pid_t pid) {
   if ((flags & ADDR_NO_RANDOMIZE) != 0) return false;
   const auto mode = proc.read("sys/kernel/randomize_va_space");
   return !mode || !mode->starts_with('0');
+}
+
+bool is_randomized(Process& process) {
+  auto& known = process.placement.random;
+  if (!known) known = read_randomized(process.pid());
+  return *known;
 }
 
 bool is_limited(pid_t pid) {
@@ -358,16 +364,21 @@ Result<void> fix(Thread& thread) {
 void fix_addresses(Thread& thread) {
   Process& process = thread.process();
   const pid_t pid = process.pid();
-  if (process.isa() != arch::Isa::kAmd64 || process.threads().size() != 1 || !is_randomized(pid) ||
-      is_limited(pid))
+  if (std::exchange(process.placement.fixed, true)) return;
+  if (process.isa() != arch::Isa::kAmd64 || process.threads().size() != 1 ||
+      !is_randomized(process) || is_limited(pid)) {
     return;
+  }
   if (const auto fixed = fix(thread); !fixed) {
     log::ptrace().debug("pid={}: its addresses stay random: {}", pid, fixed.error().message());
   }
 }
 
-std::optional<std::uint64_t> repeated_place(pid_t pid) {
-  if (!is_randomized(pid)) return 0;
+namespace {
+
+std::optional<std::uint64_t> find_repeated_place(Process& process) {
+  if (!is_randomized(process)) return 0;
+  const pid_t pid = process.pid();
   const ProcFs proc;
   const auto auxv = proc.auxv(pid);
   const auto maps = proc.maps(pid);
@@ -379,9 +390,17 @@ std::optional<std::uint64_t> repeated_place(pid_t pid) {
   return linker != 0 ? linker : program->start;
 }
 
+}  // namespace
+
+std::optional<std::uint64_t> repeated_place(Process& process) {
+  auto& known = process.placement.repeated;
+  if (!known) known = find_repeated_place(process);
+  return *known;
+}
+
 void give_room_back(Thread& thread) {
   const pid_t pid = thread.process().pid();
-  const auto place = repeated_place(pid);
+  const auto place = repeated_place(thread.process());
   const std::uint64_t top = place ? planned_top(*place) : 0;
   const auto maps = ProcFs{}.maps(pid);
   if (top == 0 || !maps) return;

@@ -8,11 +8,10 @@
 #include <cstdint>
 #include <optional>
 
-#include <sys/types.h>
-
 namespace backtrail::tracee {
+class Process;
 class Thread;
-}
+}  // namespace backtrail::tracee
 
 namespace backtrail::tracee::cache {
 
@@ -21,11 +20,12 @@ namespace backtrail::tracee::cache {
 /// afterwards. Does nothing if the program has run, if its addresses are not random, if its address
 /// space is limited (RLIMIT_AS), or if a step fails. Updates what the kernel told the program and
 /// what /proc shows.
+/// Only the first call for a program has an effect.
 void fix_addresses(Thread& thread);
 
 /// Returns a number for the place of this process's code: other processes with this number have
 /// theirs at the same place. 0 if nothing is random; nullopt if the place will differ next time.
-[[nodiscard]] std::optional<std::uint64_t> repeated_place(pid_t pid);
+[[nodiscard]] std::optional<std::uint64_t> repeated_place(Process& process);
 
 /// Frees the address space that fix_addresses() has taken above the program's mappings. Call when
 /// the thread is before a system call that limits how much it may map.

@@ -172,14 +172,19 @@ void PersistentStore::set_seed(const std::string& kind, const Seed& who) {
 std::optional<std::uint64_t> PersistentStore::identity_of(const std::string& path,
                                                           std::uint64_t offset,
                                                           std::uint64_t bytes) {
+  struct stat facts {};
+  if (::stat(path.c_str(), &facts) != 0) return std::nullopt;
+  if (const auto known = identities_.known(facts, offset, bytes)) return known;
   // A pipe may have taken the file's place.
   const UniqueFd fd{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
-  struct stat facts {};
   if (!fd || ::fstat(fd.get(), &facts) != 0 || !S_ISREG(facts.st_mode)) return std::nullopt;
   if (!identity_covers(fd.get(), static_cast<std::uint64_t>(facts.st_size), offset, bytes)) {
     return std::nullopt;
   }
-  return identities_.of(fd.get(), facts, !folder_.empty() && folder_is_private(false));
+  const auto identity =
+      identities_.of(fd.get(), facts, !folder_.empty() && folder_is_private(false));
+  if (identity) identities_.note_covered(facts, offset, bytes);
+  return identity;
 }
 
 std::shared_ptr<const PersistentCode> PersistentStore::put_in_folder(const std::string& key,

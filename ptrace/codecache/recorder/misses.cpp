@@ -19,6 +19,11 @@ constexpr std::uint64_t kMostCheckedBytes = 128;
 
 }  // namespace
 
+bool is_unknown_memory(const std::variant<TraceeAddr, translate::UntranslatableReason>& found) {
+  const auto* reason = std::get_if<translate::UntranslatableReason>(&found);
+  return reason != nullptr && *reason == translate::UntranslatableReason::kMemory;
+}
+
 MissAnswer answer_miss(Process& process, CacheSpace& space, const ThreadMemory& memory,
                        TraceeAddr log) {
   CodeCache& code = space.code();
@@ -30,9 +35,13 @@ MissAnswer answer_miss(Process& process, CacheSpace& space, const ThreadMemory& 
   const bool indirect = exit.kind == translate::ExitKind::kIndirect;
   const bool stale = exit.kind == translate::ExitKind::kStale;
   if (stale) process.insns().invalidate(*target, *target + kMostCheckedBytes);
-  const auto translation = stale      ? code.renew(exit_id)
-                           : indirect ? code.ib_entry(*target)
-                                      : code.translation(*target);
+  const auto find = [&] {
+    return stale      ? code.renew(exit_id)
+           : indirect ? code.ib_entry(*target)
+                      : code.translation(*target);
+  };
+  auto translation = find();
+  if (is_unknown_memory(translation) && space.finds_new_code(*target)) translation = find();
   if (const auto* reason = std::get_if<translate::UntranslatableReason>(&translation)) {
     return {{}, *reason};
   }

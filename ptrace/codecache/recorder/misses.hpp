@@ -4,6 +4,7 @@
 /// Misses: threads without a translation to go to, stopped or with a request.
 
 #include <optional>
+#include <variant>
 
 #include "arch/base/address.hpp"
 #include "arch/cpu/registers.hpp"
@@ -23,6 +24,10 @@ struct MissAnswer {
   std::optional<TraceeAddr> next;
   std::optional<arch::cpu::translate::UntranslatableReason> why;
 };
+
+/// Returns true if nothing was found because the memory is not known to be executable.
+[[nodiscard]] bool is_unknown_memory(
+    const std::variant<TraceeAddr, arch::cpu::translate::UntranslatableReason>& found);
 
 /// Translates what is missing at the log pointer `log`, and links the exit to it. The space's
 /// mappings must be current. Both members are nullopt if the thread is in no miss.

@@ -14,6 +14,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "arch/base/page.hpp"
 #include "ptrace/codecache/space/code_writers.hpp"
 #include "ptrace/codecache/space/inherited_code.hpp"
 #include "ptrace/codecache/space/space_sharing.hpp"
@@ -35,6 +36,19 @@ constexpr std::uint64_t kSectionAlignment = 32;
 /// Lowest address that can be mapped (vm.mmap_min_addr).
 constexpr std::uint64_t kFirstAddress = 65536;
 constexpr TraceeAddr kEndOfMemory{1ULL << 57};
+
+/// Errors: kUnsupported if a filter was installed that nobody has seen.
+Result<void> check_filters(Thread& thread) {
+  Process& process = thread.process();
+  const bool unseen = process.code_writers->foreign_writes_possible();
+  if (process.filters_checked && !unseen) return {};
+  BT_TRY(const ProcStatus status, ProcFs{}.status(thread.tid()));
+  if (!filters_are_known(status, !process.attached(), process.filters.size())) {
+    return fail(TraceErrc::kUnsupported, "seccomp");
+  }
+  process.filters_checked = true;
+  return {};
+}
 
 bool is_code_breakpoint(const arch::cpu::DebugRegisters& registers, TraceeAddr address) {
   if (registers.control() == 0) return false;
@@ -92,7 +106,11 @@ translate::CodeSource CacheSpace::code_source() {
       .read = [this](TraceeAddr at, std::span<std::uint8_t> out) { return pages_.read(at, out); },
       .stop_before = {},
       .view = [this](TraceeAddr at) { return pages_.view(at); },
-      .named = [this](TraceeAddr at) { return look_for_section(at); },
+      .named =
+          [this](TraceeAddr insn, TraceeAddr at) {
+            // A section's descriptor is named by code of the section's own file.
+            return !kept_.keeps(insn, insn + 1) && look_for_section(at);
+          },
       .section_at =
           [this](TraceeAddr at) { return process_.restartable.beginning_at(at) != nullptr; }};
 }
@@ -175,10 +193,7 @@ void CacheSpace::evict_running() {
 Result<std::shared_ptr<CacheSpace>> CacheSpace::of(Thread& thread, const Config& config) {
   Process& process = thread.process();
   if (process.cache_space) return process.cache_space;
-  BT_TRY(const ProcStatus status, ProcFs{}.status(thread.tid()));
-  if (!filters_are_known(status, !process.attached(), process.filters.size())) {
-    return fail(TraceErrc::kUnsupported, "seccomp");
-  }
+  BT_CHECKED(check_filters(thread));
   const auto inherited = std::exchange(process.inherited_code, nullptr);
   BT_TRY(std::unique_ptr<CacheMemory> memory,
          CacheMemory::create(thread, config.values != ValueDepth::kFree, config.spare,
@@ -479,6 +494,16 @@ Result<void> CacheSpace::refresh(Seen seen) {
     if (!space->mappings_current_) (void)space->refresh_alone(Seen{});
   }
   return {};
+}
+
+bool CacheSpace::finds_new_code(TraceeAddr address) {
+  // Code that cannot be read is never known: it is stepped, an instruction at a time.
+  constexpr std::uint32_t kLookAgain = 64;
+  const TraceeAddr page{page_begin(address.value())};
+  if (page == unknown_page_ && ++unknown_asked_ % kLookAgain != 0) return false;
+  unknown_page_ = page;
+  for (CacheSpace* space : spaces_in_memory_of(process_)) space->mappings_changed();
+  return refresh() && executable_.contains(address);
 }
 
 Result<void> CacheSpace::refresh_alone(Seen seen) {

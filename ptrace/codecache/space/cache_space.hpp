@@ -100,6 +100,10 @@ class CacheSpace {
   /// valid. The other spaces in the memory do the same, so that their inline calls leave new code
   /// alone.
   Result<void> refresh();
+  /// Call when a thread goes to an address that is not known to be executable. Translated code maps
+  /// code without a stop, so this reads the mappings again. Returns true if the address is
+  /// executable after all.
+  bool finds_new_code(TraceeAddr address);
 
   /// Call when a process of the tree may write to /proc/PID/mem: translated code then makes no
   /// writes to files itself.
@@ -201,6 +205,9 @@ class CacheSpace {
   std::unique_ptr<Process> ended_;  ///< process_, once it has ended. Destroyed last.
   Process& process_;
   std::vector<Process*> guests_;
+  /// Page that finds_new_code() has not found executable, and how often it was asked for since.
+  TraceeAddr unknown_page_;
+  std::uint32_t unknown_asked_ = 0;
   std::shared_ptr<SourceStatistics> sums_;
   UniqueFd maps_;  ///< /proc/PID/maps, kept open from the beginning.
   std::unique_ptr<CacheMemory> memory_;

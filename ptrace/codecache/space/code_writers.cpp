@@ -24,7 +24,10 @@ constexpr std::size_t kMostOpened = 1024;
 
 /// A leader that has ended before its threads has no descriptors any more, so use a live thread.
 std::vector<OpenFile> files_written_by(pid_t pid) {
-  return files_open_for_writing(ProcFs{}.live_task(pid).value_or(pid));
+  std::vector<OpenFile> files = files_open_for_writing(pid);
+  if (!files.empty()) return files;
+  const pid_t live = ProcFs{}.live_task(pid).value_or(pid);
+  return live == pid ? files : files_open_for_writing(live);
 }
 
 }  // namespace

@@ -99,7 +99,7 @@ void KeptTranslations::begin(std::shared_ptr<PersistentStore> store, const Cache
                              const translate::InlineSystemCalls& calls) {
   if (!store) return;
   const auto exe = ProcFs{}.exe(process_.pid());
-  const auto repeated = repeated_place(process_.pid());
+  const auto repeated = repeated_place(process_);
   if (!exe || !repeated) return;
   store_ = std::move(store);
   std::string place =

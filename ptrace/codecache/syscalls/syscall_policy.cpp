@@ -329,6 +329,7 @@ const arch::cpu::translate::InlineSystemCalls& inline_system_calls() {
     made[SYS_madvise] = CallCheck::kRange;
     for (const auto number : kWriting)
       made.at(static_cast<std::size_t>(number)) = CallCheck::kWrite;
+    made[SYS_rseq] = CallCheck::kRseq;
     made[SYS_ptrace] = CallCheck::kTrace;
     made[SYS_open] = CallCheck::kOpen;
     made[SYS_openat] = CallCheck::kOpenAt;

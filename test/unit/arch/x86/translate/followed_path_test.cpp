@@ -89,7 +89,8 @@ TEST_F(FollowedPathTest, LearnsOfSectionsThatAnInstructionNames) {
   // lea rax, [rip]: names its next instruction; a section begins at the one after that.
   put(0, {0x48, 0x8d, 0x05, 0, 0, 0, 0});
   bool is_known = false;
-  source_.named = [&](TraceeAddr at) {
+  source_.named = [&](TraceeAddr insn, TraceeAddr at) {
+    EXPECT_EQ(insn, kStart);
     EXPECT_EQ(at, kStart + 7);
     is_known = true;
     section_ = kStart + 8;

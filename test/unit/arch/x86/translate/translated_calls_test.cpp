@@ -10,6 +10,7 @@
 #include <ostream>
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -121,6 +122,34 @@ TEST_F(TranslatedCalls, OfFourGigabytesAndMoreAreLeft) {
   EXPECT_TRUE(makes(CallCheck::kRange, 0x1000, 0xffff'ffff));
   EXPECT_FALSE(makes(CallCheck::kRange, 0x1000, 0x1'0000'0000));
   EXPECT_FALSE(makes(CallCheck::kRange, 0x1000, ~std::uint64_t{0}));
+}
+
+TEST_F(TranslatedCalls, MapCodeButNoneThatIsWritableOrReplacesOther) {
+  constexpr std::uint64_t kCode = 0x40'0000;
+  set_ranges({{TraceeAddr{kCode}, TraceeAddr{kCode + 0x3000}}});
+  auto protections = run_.policy().subspan(static_cast<std::size_t>(Policy::kProtections), 256);
+  for (std::size_t i = 0; i < protections.size(); ++i) protections[i] = (i & PROT_EXEC) != 0;
+  run_.policy()[static_cast<std::size_t>(Policy::kMapFlags) + (MAP_PRIVATE | MAP_FIXED)] = 1;
+  constexpr std::uint64_t kReadExecute = PROT_READ | PROT_EXEC;
+  for (const std::uint64_t protection : {std::uint64_t{PROT_READ}, kReadExecute}) {
+    EXPECT_TRUE(makes(CallCheck::kMap, kCode, 0x1000, MAP_PRIVATE, protection));
+    EXPECT_TRUE(makes(CallCheck::kMap, 0x50'0000, 0x1000, MAP_PRIVATE | MAP_FIXED, protection));
+    EXPECT_FALSE(makes(CallCheck::kMap, kCode, 0x1000, MAP_PRIVATE | MAP_FIXED, protection));
+    EXPECT_FALSE(makes(CallCheck::kProtect, kCode, 0x1000, 0, protection));
+  }
+  EXPECT_FALSE(makes(CallCheck::kProtect, 0x50'0000, 0x1000, 0, kReadExecute));
+  for (const std::uint64_t protection : {std::uint64_t{PROT_EXEC}, kReadExecute | PROT_WRITE,
+                                         std::uint64_t{PROT_WRITE | PROT_EXEC}}) {
+    EXPECT_FALSE(makes(CallCheck::kMap, 0x50'0000, 0x1000, MAP_PRIVATE, protection));
+  }
+}
+
+TEST_F(TranslatedCalls, RegisterARestartableAreaAndStopAtTheNextMiss) {
+  TranslatedRun::slot(Slot::kServed) = 1;
+  EXPECT_FALSE(makes(CallCheck::kRseq, 0x5000, 32, 0, 1)) << "it unregisters the area";
+  EXPECT_EQ(TranslatedRun::slot(Slot::kServed), 1U);
+  EXPECT_TRUE(makes(CallCheck::kRseq, 0x5000, 32, 0, 0));
+  EXPECT_EQ(TranslatedRun::slot(Slot::kServed), 0U);
 }
 
 TEST_F(TranslatedCalls, WaitForAndWakeUsually) {

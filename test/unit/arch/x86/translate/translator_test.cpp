@@ -224,7 +224,7 @@ TEST(Translator, LooksAtArgumentsBeforeItMakesSomeSystemCalls) {
   const Program program{0x1000, {0xb8, 9, 0, 0, 0, 0x0f, 0x05, 0xc3}};
   for (const CallCheck check :
        {CallCheck::kMap, CallCheck::kProtect, CallCheck::kRange, CallCheck::kAction,
-        CallCheck::kThreadBase, CallCheck::kSignalMask}) {
+        CallCheck::kThreadBase, CallCheck::kSignalMask, CallCheck::kRseq}) {
     InlineSystemCalls calls{};
     calls[9] = check;
     const Superblock block = program.translated(&calls);

@@ -111,6 +111,21 @@ TEST_F(FileIdentitiesTest, FilesThatAreStillUsedStayInTheNote) {
   EXPECT_FALSE(later.has_news());
 }
 
+TEST_F(FileIdentitiesTest, AreKnownForWhatTheyWereFoundToCover) {
+  struct stat facts {};
+  ASSERT_EQ(::stat("/proc/self/exe", &facts), 0);
+  identities_.note_covered(facts, 0, kPageBytes);
+  EXPECT_FALSE(identities_.known(facts, 0, kPageBytes)) << "nobody has read the file";
+  const auto identity = of("/proc/self/exe");
+  EXPECT_FALSE(identities_.known(facts, 0, kPageBytes));
+  identities_.note_covered(facts, 0, kPageBytes);
+  EXPECT_EQ(identities_.known(facts, 0, kPageBytes), identity);
+  EXPECT_FALSE(identities_.known(facts, kPageBytes, kPageBytes));
+  EXPECT_FALSE(identities_.known(facts, 0, 2 * kPageBytes));
+  ++facts.st_ctim.tv_nsec;
+  EXPECT_FALSE(identities_.known(facts, 0, kPageBytes)) << "it was written since";
+}
+
 TEST_F(FileIdentitiesTest, CoverCodeAndNothingElseOfAProgram) {
   const UniqueFd fd{::open("/proc/self/exe", O_RDONLY | O_CLOEXEC)};
   struct stat facts {};

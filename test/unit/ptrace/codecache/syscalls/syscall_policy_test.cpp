@@ -38,8 +38,8 @@ arch::cpu::UserRegs call(long number, const std::vector<std::uint64_t>& argument
 TEST(SyscallPolicy, LeavesCallsThatChangeThreadsOrProgramsToTheServer) {
   const auto& calls = inline_system_calls();
   for (const long number : {SYS_clone, SYS_clone3, SYS_fork, SYS_vfork, SYS_execve, SYS_execveat,
-                            SYS_exit, SYS_exit_group, SYS_rseq, SYS_seccomp, SYS_prctl, SYS_mremap,
-                            SYS_shmat, SYS_setrlimit, SYS_io_uring_setup, SYS_userfaultfd,
+                            SYS_exit, SYS_exit_group, SYS_seccomp, SYS_prctl, SYS_mremap, SYS_shmat,
+                            SYS_setrlimit, SYS_io_uring_setup, SYS_userfaultfd,
                             SYS_process_vm_writev, SYS_rt_sigsuspend, SYS_restart_syscall}) {
     EXPECT_EQ(calls.at(static_cast<std::size_t>(number)), CallCheck::kNever) << number;
   }
