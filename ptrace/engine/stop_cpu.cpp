@@ -35,7 +35,7 @@ int common_cpu(const cpu_set_t& one, const cpu_set_t& other, int wanted) {
 void StopCpu::note_stop(const std::shared_ptr<CpuPin>& pin, bool may_pin, Clock::time_point now,
                         std::chrono::microseconds between) {
   if (pin != thread_ || now - last_ > kQuiet) {
-    go_back();
+    let_thread_go();
     begin(pin, now);
   }
   last_ = turn_ = now;
@@ -49,7 +49,7 @@ void StopCpu::note_stop(const std::shared_ptr<CpuPin>& pin, bool may_pin, Clock:
   const bool fast = now - since_ <= between * stops_;
   since_choice_ += stops_;
   if (!fast) {
-    go_back();
+    let_thread_go();
   } else if (narrowed_ && may_pin && since_choice_ >= kChooseAfter) {
     // Soon both are pinned wherever the tracing thread runs then.
     own_.release();
@@ -67,16 +67,22 @@ void StopCpu::begin(const std::shared_ptr<CpuPin>& pin, Clock::time_point now) {
   since_ = now;
 }
 
+void StopCpu::note_turn(const TurnCpu::Stop& stop, Clock::time_point now) {
+  if (!narrows()) turns_.note_stop(stop, now);
+}
+
 void StopCpu::look() {
-  if (narrows() && Clock::now() - last_ > kQuiet) go_back();
+  if (narrows() && Clock::now() - last_ > kQuiet) let_thread_go();
+  turns_.look();
 }
 
 bool StopCpu::in_turns() const {
-  return narrowed_ && Clock::now() - turn_ < kTurn;
+  return turns_.in_turns() || (narrowed_ && Clock::now() - turn_ < kTurn);
 }
 
 void StopCpu::follow(bool may_pin) {
   if (narrowed_ && may_pin && thread_->active()) return;
+  turns_.go_back();
   narrowed_ = may_pin ? pin_both() : follow_natively();
   if (narrowed_) {
     slice_.lengthen();
@@ -104,6 +110,11 @@ void StopCpu::release_thread() {
 }
 
 void StopCpu::go_back() {
+  let_thread_go();
+  turns_.go_back();
+}
+
+void StopCpu::let_thread_go() {
   release_thread();
   own_.release();
   slice_.restore();

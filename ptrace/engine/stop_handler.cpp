@@ -70,6 +70,7 @@ void StopHandler::handle_stop(Thread& thread, const WaitStatus& status) {
   StopVerdict verdict = StopVerdict::kReport;
   if (thread.trace()) {
     BranchSource& source = thread.trace()->source();
+    note_turn(thread, source);
     source.expect_service(!stop_cpu_.narrowed() && demands_.may_poll());
     verdict = source.on_stop(thread, status);
   }
@@ -84,6 +85,18 @@ void StopHandler::handle_stop(Thread& thread, const WaitStatus& status) {
   if (verdict == StopVerdict::kResumed) return note_resumed(thread);
   if (detaching_.is_leaving(thread.id().pid)) return detaching_.let_leave(thread);
   handle_reported(thread, status);
+}
+
+/// Counts the stop, if the client wants threads to be followed.
+void StopHandler::note_turn(const Thread& thread, const BranchSource& source) {
+  if (!settings_.follows_signals || !source.sees_calls()) return;
+  const bool was_narrowed = stop_cpu_.narrowed();
+  stop_cpu_.note_turn({.tid = thread.tid(),
+                       .translated = source.translated(),
+                       .has_spare_cpu = !was_narrowed && demands_.may_poll()},
+                      StopCpu::Clock::now());
+  // Nobody else has made the tracing thread wait.
+  if (was_narrowed && !stop_cpu_.narrowed()) demands_.forget_waits();
 }
 
 /// Call when the source has resumed the thread.
@@ -112,7 +125,7 @@ void StopHandler::handle_reported(Thread& thread, const WaitStatus& status) {
       return;
     case WaitKind::kEvent:
       // Threads and processes are born and end.
-      if (status.event != PTRACE_EVENT_STOP) stop_cpu_.go_back();
+      if (status.event != PTRACE_EVENT_STOP) stop_cpu_.let_thread_go();
       handle_event(thread, status.event);
       return;
     default:

@@ -53,6 +53,7 @@ class StopHandler final : public StatusHandler {
   void handle_reported(Thread& thread, const WaitStatus& status);
   void handle_event(Thread& thread, int event);
   void let_fault_come(Thread& thread);
+  void note_turn(const Thread& thread, const BranchSource& source);
   void note_resumed(Thread& thread);
   void handle_exiting(Thread& thread);
   void handle_trace_request(Thread& thread);

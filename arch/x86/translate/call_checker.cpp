@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "arch/x86/translate/call_checker.hpp"
 
+#include <array>
 #include <cstddef>
 
 namespace backtrail::arch::x86::translate {
@@ -23,6 +24,9 @@ constexpr std::uint32_t kTraceSeize = 0x4206;
 constexpr std::uint32_t kAddressSpace = 9;  // RLIMIT_AS
 
 constexpr std::uint8_t kJumpIfRcxZero = 0xe3;
+
+/// End of the name of files that show affinities: /proc/PID/status.
+constexpr std::array<std::uint8_t, 2> kShowsAffinity{'u', 's'};
 
 }  // namespace
 
@@ -90,9 +94,9 @@ void CallChecker::test(TraceeAddr pc, CallCheck check) {
     case CallCheck::kUsualFutex:
       return futex();
     case CallCheck::kOpen:
-      return open(Gpr::kRsi);
+      return open(pc, Gpr::kRdi, Gpr::kRsi);
     case CallCheck::kOpenAt:
-      return open(Gpr::kRdx);
+      return open(pc, Gpr::kRsi, Gpr::kRdx);
     case CallCheck::kWrite:
       emit_.move8(Gpr::kRcx, Gpr::kRdi);
       return made_by_table(Policy::kWatchedFiles);
@@ -101,7 +105,7 @@ void CallChecker::test(TraceeAddr pc, CallCheck check) {
     case CallCheck::kTrace:
       return trace();
     case CallCheck::kAnyNumber:
-      return number();
+      return number(pc);
     case CallCheck::kNever:
     case CallCheck::kAlways:
     case CallCheck::kReturn:
@@ -166,7 +170,29 @@ void CallChecker::rseq() {
   tests_.jump_to(made_);
 }
 
-void CallChecker::open(Gpr flags) {
+void CallChecker::end_of_path(TraceeAddr pc, Gpr path) {
+  writer_.places().r10_live = false;
+  writer_.mark(pc, kRcxInSlot);
+  // Faults if the call would fail.
+  emit_.move(Gpr::kR10, path);
+  const std::uint32_t begin = emit_.offset();
+  emit_.load8(Gpr::kRcx, Memory::at(Gpr::kR10));
+  const std::uint32_t end = emit_.jump_if_rcx_zero();
+  emit_.lea(Gpr::kR10, Memory::at(Gpr::kR10, 1));
+  emit_.jump_back(begin);
+  emit_.bind8(end);
+  OpenJumps other;
+  emit_.load8(Gpr::kRcx, Memory::at(Gpr::kR10, -1));
+  tests_.compare32(Gpr::kRcx, kShowsAffinity[1]);
+  tests_.unless_zero_to(other);
+  emit_.load8(Gpr::kRcx, Memory::at(Gpr::kR10, -2));
+  tests_.compare32(Gpr::kRcx, kShowsAffinity[0]);
+  tests_.if_zero_to(left_);
+  tests_.bind(other);
+}
+
+void CallChecker::open(TraceeAddr pc, Gpr path, Gpr flags) {
+  end_of_path(pc, path);
   emit_.move8(Gpr::kRcx, flags);
   tests_.look_up(Policy::kOpenFlags);
   tests_.unless_zero_to(left_);
@@ -211,7 +237,7 @@ void CallChecker::signal_mask() {
   tests_.jump_to(made_);
 }
 
-void CallChecker::number() {
+void CallChecker::number(TraceeAddr pc) {
   emit_.store(Slot::kNumber, Gpr::kRax);
   // The kernel uses 32 bits of the number.
   emit_.load16(Gpr::kRcx, Memory::of(Slot::kNumber, 2));
@@ -226,7 +252,7 @@ void CallChecker::number() {
     OpenJumps other;
     tests_.compare32(Gpr::kRax, kOpenAtNumber);
     tests_.unless_zero_to(other);
-    open(Gpr::kRdx);
+    open(pc, Gpr::kRsi, Gpr::kRdx);
     tests_.jump_to(left_);
     tests_.bind(other);
   }

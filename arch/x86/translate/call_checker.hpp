@@ -29,10 +29,11 @@ class CallChecker {
   // Each of them adds jumps to made_ and left_. It falls through if the call is left to the
   // CPU.
   void test(TraceeAddr pc, CallCheck check);
-  void number();
+  void number(TraceeAddr pc);
   void futex();
   void range(TraceeAddr pc);
-  void open(Gpr flags);
+  void open(TraceeAddr pc, Gpr path, Gpr flags);
+  void end_of_path(TraceeAddr pc, Gpr path);
   void signal_mask();
   void action();
   void limit();

@@ -66,11 +66,13 @@ enum class CallCheck : std::uint8_t {
   kNullSixth,
   kSignals,     ///< As kill() and calls that show blocked signals; unless Slot::kHolds is nonzero.
   kUsualFutex,  ///< As futex() for one of kUsualFutexes.
-  kOpen,        ///< As open() with flags that Policy::kOpenFlags and kOpenFlags2 permit.
-  kOpenAt,      ///< As openat() with such flags, its third argument.
-  kWrite,       ///< As write() to a descriptor for which Policy::kWatchedFiles is zero.
-  kRseq,        ///< As rseq() without flags: it registers an area. The next miss is a stop.
-  kTrace,       ///< As ptrace(), except PTRACE_TRACEME, PTRACE_ATTACH and PTRACE_SEIZE.
+  /// As open() with flags that Policy::kOpenFlags and kOpenFlags2 permit, except for a path that
+  /// ends in "us": /proc/PID/status shows affinities.
+  kOpen,
+  kOpenAt,  ///< As openat() with such flags, its third argument.
+  kWrite,   ///< As write() to a descriptor for which Policy::kWatchedFiles is zero.
+  kRseq,    ///< As rseq() without flags: it registers an area. The next miss is a stop.
+  kTrace,   ///< As ptrace(), except PTRACE_TRACEME, PTRACE_ATTACH and PTRACE_SEIZE.
   kReturn,  ///< As rt_sigreturn() to 64-bit code without the trap flag, if Slot::kReturnStops is 0.
   kAnyNumber,  ///< As Policy::kNumbers says when it is made: the number is unknown until then.
 };

@@ -68,7 +68,8 @@ CacheSource::CacheSource(Process& process, decoder::TraceConsumer& sink,
       calls_{process, config.kept != nullptr,
              [this](const std::string& why) { cache::disable(process_, *sums_, why); }},
       write_guard_{process},
-      misses_{process, part_, stepper_, counts_, measures_ ? &sums_->serving : nullptr} {}
+      misses_{process, part_,        stepper_,
+              counts_, memory_told_, measures_ ? &sums_->serving : nullptr} {}
 
 CacheSource::~CacheSource() {
   if (auto& logger = log::ptrace(); logger.writes(log::Level::kDebug)) {
@@ -193,8 +194,6 @@ bool CacheSource::enter(Thread& thread) {
 }
 
 Result<void> CacheSource::resume(Thread& thread, const SourceResume& how) {
-  // While the affinity is narrowed no file may show it.
-  if (part_) part_.see_opens(thread.cpu_pin()->active());
   if (!how.step && !how.syscalls && how.signal == 0 && enter(thread)) {
     stepper_.note_resumed(how);
     return {};
@@ -527,6 +526,10 @@ StopVerdict CacheSource::miss(Thread& thread) {
 
 StopVerdict CacheSource::missed(Thread& thread, const cache::MissAnswer& found) {
   if (!leave(thread)) return StopVerdict::kReport;
+  if (!found.why) {
+    (void)resume(thread, SourceResume{});
+    return StopVerdict::kResumed;
+  }
   if (found.why == UntranslatableReason::kFailedCall) {
     // Write protection may be the cause: the call is then repeated.
     const auto from = thread.pc();

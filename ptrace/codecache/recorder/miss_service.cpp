@@ -56,6 +56,7 @@ MissAnswer MissService::find_next(Thread& thread, TraceeAddr log) {
   if (thread.stopped()) look_for_sections(thread);
   const MissAnswer found = answer_miss(process_, part_.space(), part_.memory(), log);
   if (found.why) note_untranslated(*found.why);
+  if (found.next && part_.space().constant().has_news(told_)) return {};
   return found;
 }
 

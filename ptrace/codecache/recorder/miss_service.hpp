@@ -8,6 +8,7 @@
 #include "ptrace/codecache/recorder/cache_counts.hpp"
 #include "ptrace/codecache/recorder/misses.hpp"
 #include "ptrace/codecache/recorder/thread_part.hpp"
+#include "ptrace/codecache/space/constant_ranges.hpp"
 #include "ptrace/source/source_statistics.hpp"
 #include "ptrace/source/stepper.hpp"
 
@@ -16,10 +17,16 @@ namespace backtrail::tracee::cache {
 class MissService {
  public:
   /// All arguments must outlive the object.
+  /// @param told     What the thread has been told of the space's constant memory.
   /// @param serving  Gets the time of answers to requests; nullptr: it is not wanted.
   MissService(Process& process, ThreadPart& part, Stepper& stepper, CacheCounts& counts,
-              SourceStatistics::Time* serving)
-      : process_{process}, part_{part}, stepper_{stepper}, counts_{counts}, serving_{serving} {}
+              const ConstantRanges::Told& told, SourceStatistics::Time* serving)
+      : process_{process},
+        part_{part},
+        stepper_{stepper},
+        counts_{counts},
+        told_{told},
+        serving_{serving} {}
 
   /// Tells whether requests will be looked for as often as possible from the next let_ask() on.
   void expect_service(bool on) { is_served_ = on; }
@@ -36,7 +43,7 @@ class MissService {
   /// more to do.
   bool work_ahead();
   /// Finds where the thread goes on after a miss; neither a place nor a reason if translated code
-  /// must be left anyhow.
+  /// must be left anyhow, or if the thread is to be told of constant memory where it enters again.
   MissAnswer find_next(Thread& thread, TraceeAddr log);
   /// Call where code has no translation: requests room if that is why.
   void note_untranslated(arch::cpu::translate::UntranslatableReason why);
@@ -48,6 +55,7 @@ class MissService {
   ThreadPart& part_;
   Stepper& stepper_;
   CacheCounts& counts_;
+  const ConstantRanges::Told& told_;
   SourceStatistics::Time* serving_;
   bool is_served_ = false;
   bool may_ask_ = false;

@@ -12,7 +12,6 @@ Result<void> ThreadPart::take(std::shared_ptr<CacheSpace> space, Thread& thread)
 
 void ThreadPart::give_back() {
   if (!space_) return;
-  see_opens(false);
   space_->threads().give_back(slot_);
   memory_.reset();
   space_.reset();
@@ -24,10 +23,6 @@ void ThreadPart::set_inside(bool inside) {
   // The thread, or an earlier owner of the part, may have been stopped while it waited.
   memory_->drop_request();
   space_->threads().set_inside(slot_, inside);
-}
-
-void ThreadPart::see_opens(bool on) {
-  if (std::exchange(sees_opens_, on) != on) space_->see_opens(on);
 }
 
 }  // namespace backtrail::tracee::cache

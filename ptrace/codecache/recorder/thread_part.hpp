@@ -38,8 +38,6 @@ class ThreadPart {
   void set_inside(bool inside);
   /// False if empty.
   [[nodiscard]] bool inside() const { return inside_; }
-  /// As CacheSpace::see_opens(), once for this thread.
-  void see_opens(bool on);
   /// Call for a thread that has stopped in translated code.
   [[nodiscard]] ForcedSignals forced_signals() const { return {*space_, *memory_, slot_}; }
 
@@ -48,7 +46,6 @@ class ThreadPart {
   std::optional<ThreadMemory> memory_;
   std::size_t slot_ = 0;
   bool inside_ = false;
-  bool sees_opens_ = false;
 };
 
 }  // namespace backtrail::tracee::cache

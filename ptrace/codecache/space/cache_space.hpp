@@ -153,8 +153,6 @@ class CacheSpace {
 
   /// Call when the program's limit on address space has changed (InlineCalls::note_limit()).
   void note_limit();
-  /// As InlineCalls::see_opens().
-  void see_opens(bool on) { calls_.see_opens(on); }
 
  private:
   CacheSpace(Process& process, std::shared_ptr<SourceStatistics> sums,

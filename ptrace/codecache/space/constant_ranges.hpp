@@ -31,6 +31,10 @@ class ConstantRanges {
   struct Told {
     std::uint64_t changes = 0;  ///< Number of the first change that it was not told.
   };
+  /// Returns true if tell() has something new for the thread.
+  [[nodiscard]] bool has_news(const Told& told) const {
+    return told.changes < first_ + changes_.size();
+  }
   /// Returns facts for a thread that has been told so much, and notes that it is told.
   /// @param kind  Of the facts about constant memory.
   std::vector<decoder::ValueFact> tell(Told& told, arch::ValueKind kind) const;

@@ -15,7 +15,7 @@ InlineCalls::InlineCalls(const Process& process, CacheMemory& memory)
   restrict_inline_calls(calls_, process.filters);
   leave_out_mapping_calls(calls_);
   write_numbers(calls_, process.code_writers->watches_writes(), memory.policy());
-  write_opens(false, memory.policy());
+  write_opens(memory.policy());
 }
 
 bool InlineCalls::restrict_to(const SeccompFilters& filters) {
@@ -32,12 +32,6 @@ bool InlineCalls::note_limit() {
 
 void InlineCalls::watch_writes() {
   write_numbers(calls_, true, memory_.policy());
-}
-
-void InlineCalls::see_opens(bool on) {
-  const bool before = sees_opens_ != 0;
-  on ? ++sees_opens_ : --sees_opens_;
-  if (const bool now = sees_opens_ != 0; now != before) write_opens(now, memory_.policy());
 }
 
 bool InlineCalls::change(const Calls& calls) {

@@ -33,9 +33,6 @@ class InlineCalls {
 
   /// Call when a process of the tree may write to /proc/PID/mem: writes to files are left out.
   void watch_writes();
-  /// While see_opens(true) is in effect, all calls that open files are left out, not only those
-  /// that may write code. Calls nest; each needs one with false.
-  void see_opens(bool on);
 
  private:
   using Calls = arch::cpu::translate::InlineSystemCalls;
@@ -45,7 +42,6 @@ class InlineCalls {
   const Process& process_;
   CacheMemory& memory_;
   Calls calls_;
-  int sees_opens_ = 0;
 };
 
 }  // namespace backtrail::tracee::cache

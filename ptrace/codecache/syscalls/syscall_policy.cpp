@@ -369,12 +369,12 @@ void write_policy(const ExecutableMap& map, std::span<std::uint8_t> policy) {
   write_ranges(map, part(Policy::kRanges, translate::kPolicyRanges * sizeof(PolicyRange)));
 }
 
-void write_opens(bool sees_all, std::span<std::uint8_t> policy) {
+void write_opens(std::span<std::uint8_t> policy) {
   constexpr std::size_t kFlags = 256;
   const auto open = policy.subspan(static_cast<std::size_t>(Policy::kOpenFlags), kFlags);
   const auto truncate = policy.subspan(static_cast<std::size_t>(Policy::kOpenFlags2), kFlags);
   for (std::size_t i = 0; i < kFlags; ++i) {
-    open[i] = sees_all || may_open_existing_to_write(i) ? 1 : 0;
+    open[i] = may_open_existing_to_write(i) ? 1 : 0;
     truncate[i] = may_truncate(i) ? 1 : 0;
   }
 }

@@ -23,8 +23,7 @@ namespace backtrail::tracee::cache {
 /// translate::Policy.
 void write_policy(const ExecutableMap& map, std::span<std::uint8_t> policy);
 /// Writes which files translated code opens itself, by open()'s flags.
-/// @param sees_all Exclude all.
-void write_opens(bool sees_all, std::span<std::uint8_t> policy);
+void write_opens(std::span<std::uint8_t> policy);
 /// Writes which calls are made if translated code learns the number only at run time.
 /// @param watches_writes Exclude calls that write to files.
 void write_numbers(const arch::cpu::translate::InlineSystemCalls& calls, bool watches_writes,

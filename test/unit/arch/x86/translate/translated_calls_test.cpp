@@ -93,6 +93,8 @@ class TranslatedCalls : public testing::Test {
     return true;
   }
 
+  static std::uint64_t path_of(const char* path) { return std::bit_cast<std::uintptr_t>(path); }
+
   std::uint64_t sixth_ = 0x9999;
   Pages program_{kPageBytes, true};
   Pages stack_{kPageBytes, false};
@@ -195,10 +197,10 @@ TEST_F(TranslatedCalls, OpenFilesButNotForWritingWhatIsThere) {
   auto flags = run_.policy().subspan(static_cast<std::size_t>(Policy::kOpenFlags), 256);
   flags[O_RDWR] = 1;
   for (const std::uint64_t more : {std::uint64_t{0}, std::uint64_t{O_CLOEXEC}, 1UL << 40U}) {
-    EXPECT_TRUE(makes(CallCheck::kOpen, 0x5000, O_RDONLY | more));
-    EXPECT_FALSE(makes(CallCheck::kOpen, 0x5000, O_RDWR | more));
-    EXPECT_TRUE(makes(CallCheck::kOpenAt, O_RDWR, O_RDWR, 0, O_RDONLY | more));
-    EXPECT_FALSE(makes(CallCheck::kOpenAt, 3, 0x5000, 0, O_RDWR | more));
+    EXPECT_TRUE(makes(CallCheck::kOpen, path_of("/etc/hosts"), O_RDONLY | more));
+    EXPECT_FALSE(makes(CallCheck::kOpen, path_of("/etc/hosts"), O_RDWR | more));
+    EXPECT_TRUE(makes(CallCheck::kOpenAt, O_RDWR, path_of("/etc/hosts"), 0, O_RDONLY | more));
+    EXPECT_FALSE(makes(CallCheck::kOpenAt, 3, path_of("/etc/hosts"), 0, O_RDWR | more));
   }
 }
 
@@ -206,10 +208,21 @@ TEST_F(TranslatedCalls, OpenFilesButDoNotMakeThemEmpty) {
   auto flags = run_.policy().subspan(static_cast<std::size_t>(Policy::kOpenFlags2), 256);
   flags[O_TRUNC >> 8U] = 1;
   for (const std::uint64_t more : {std::uint64_t{0}, std::uint64_t{O_CREAT}, 1UL << 40U}) {
-    EXPECT_TRUE(makes(CallCheck::kOpen, 0x5000, O_APPEND | more));
-    EXPECT_FALSE(makes(CallCheck::kOpen, 0x5000, O_TRUNC | more));
-    EXPECT_TRUE(makes(CallCheck::kOpenAt, O_TRUNC, O_TRUNC, 0, O_NONBLOCK | more));
-    EXPECT_FALSE(makes(CallCheck::kOpenAt, 3, 0x5000, 0, O_TRUNC | more));
+    EXPECT_TRUE(makes(CallCheck::kOpen, path_of("/etc/hosts"), O_APPEND | more));
+    EXPECT_FALSE(makes(CallCheck::kOpen, path_of("/etc/hosts"), O_TRUNC | more));
+    EXPECT_TRUE(makes(CallCheck::kOpenAt, O_TRUNC, path_of("/etc/hosts"), 0, O_NONBLOCK | more));
+    EXPECT_FALSE(makes(CallCheck::kOpenAt, 3, path_of("/etc/hosts"), 0, O_TRUNC | more));
+  }
+}
+
+TEST_F(TranslatedCalls, OpenFilesButNoneThatShowsAnAffinity) {
+  for (const char* path : {"/proc/self/status", "status", "us", "/a/bus"}) {
+    EXPECT_FALSE(makes(CallCheck::kOpen, path_of(path), O_RDONLY)) << path;
+    EXPECT_FALSE(makes(CallCheck::kOpenAt, 3, path_of(path), 0, O_RDONLY)) << path;
+  }
+  for (const char* path : {"/proc/self/stat", "/etc/os", "/u", "/us/", "/ut", "s/"}) {
+    EXPECT_TRUE(makes(CallCheck::kOpen, path_of(path), O_RDONLY)) << path;
+    EXPECT_TRUE(makes(CallCheck::kOpenAt, 3, path_of(path), 0, O_RDONLY)) << path;
   }
 }
 

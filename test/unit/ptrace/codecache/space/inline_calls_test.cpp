@@ -52,18 +52,6 @@ TEST_F(InlineCallsTest, FiltersLeaveOutWhatTheyForbid) {
   EXPECT_FALSE(calls_.restrict_to(filters)) << "nothing new";
 }
 
-TEST_F(InlineCallsTest, AnsweringOpensNests) {
-  const auto usual = policy();
-  calls_.see_opens(true);
-  const auto seen = policy();
-  EXPECT_NE(seen, usual);
-  calls_.see_opens(true);
-  calls_.see_opens(false);
-  EXPECT_EQ(policy(), seen);
-  calls_.see_opens(false);
-  EXPECT_EQ(policy(), usual);
-}
-
 TEST_F(InlineCallsTest, WritesToFilesAreLeftOutWhileTheyAreWatched) {
   const auto usual = policy();
   calls_.watch_writes();
