@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include "elf_symbols.hpp"
 #include "report_fixture.hpp"
 
 namespace backtrail::test {
@@ -26,9 +27,13 @@ class RewrittenCode : public ReportFixture {
  protected:
   /// Records an inferior and returns what it printed.
   std::string printed(const std::string& name, const std::string& values) {
-    return run({BT_SERVER, "record", "--values=" + values, "-o", "x.core", "--",
-                std::string{BT_INFERIOR_DIR} + "/" + name},
-               -1);
+    return recorded(name, {"--values=" + values});
+  }
+  std::string recorded(const std::string& name, const std::vector<std::string>& options) {
+    std::vector<std::string> words{BT_SERVER, "record"};
+    words.insert(words.end(), options.begin(), options.end());
+    words.insert(words.end(), {"-o", "x.core", "--", std::string{BT_INFERIOR_DIR} + "/" + name});
+    return run(words, -1);
   }
   /// Returns what `replay` answers to gdb's packets, console output left out.
   std::vector<std::string> replies(const std::vector<std::string>& packets) {
@@ -161,6 +166,80 @@ TEST_F(RewrittenCode, OtherConstantsAreKnown) {
   packets.push_back(fmt::format("m{:x},8", start));
   EXPECT_THAT(replies(packets).back(), Not(StartsWith("E")));
 }
+
+/// A way to record, by its name.
+struct Way {
+  const char* name;
+  std::vector<std::string> options;
+  bool knows_file = false;  ///< Code of files is known before it was patched, too.
+};
+
+/// The bytes that are shown of the past are those that were there, or unknown.
+class ChangesItself : public RewrittenCode, public ::testing::WithParamInterface<Way> {
+ protected:
+  static std::uint64_t address_of(const std::string& symbol) {
+    return tracee::symbol_of("changes_itself", symbol).value();
+  }
+};
+
+TEST_P(ChangesItself, ConstantsAreThoseThatWereThere) {
+  // The newest mark comes first; at one of them nothing was mapped.
+  const std::vector<std::string> truth{"1111", "2222", "4444", "", "2222", "1111", "3333", "1111"};
+  recorded("changes_itself", GetParam().options);
+  const std::uint64_t mark = address_of("mark");
+  std::vector<std::string> packets{fmt::format("Z0,{:x},1", mark)};
+  for (std::size_t i = 0; i < truth.size(); ++i) {
+    packets.insert(packets.end(), {"bc", "p10", fmt::format("m{:x},2", address_of("constant"))});
+  }
+  const std::vector<std::string> replied = replies(packets);
+  for (std::size_t i = 0; i < truth.size(); ++i) {
+    EXPECT_EQ(number_in(replied[3 * i + 2]), mark);
+    EXPECT_THAT(replied[3 * i + 3], AnyOf(StartsWith("E"), truth[i])) << i;
+  }
+  EXPECT_EQ(replied[3], truth[0]);
+}
+
+TEST_P(ChangesItself, InstructionsAreThoseThatWereExecuted) {
+  constexpr std::size_t kSteps = 1100;
+  recorded("changes_itself", GetParam().options);
+  const std::uint64_t function = address_of("add_some");
+  // The program does not tell where it made code; nothing else is mapped so high.
+  constexpr std::uint64_t kMade = 0x7f00'0000'0000;
+  std::vector<std::string> packets;
+  for (std::size_t i = 0; i < kSteps; ++i) packets.insert(packets.end(), {"bs", "p10"});
+  const std::vector<std::string> read = replies(packets);
+  packets.clear();
+  for (std::size_t i = 1; i < read.size() && !read[i - 1].starts_with("T05replaylog"); i += 2) {
+    const std::uint64_t pc = number_in(read[i]);
+    packets.insert(packets.end(),
+                   {"bs", fmt::format("m{:x},1", pc), fmt::format("m{:x},1", pc + 2)});
+  }
+  const std::vector<std::string> bytes = replies(packets);
+  std::vector<std::string> patched;
+  std::vector<std::string> made;
+  for (std::size_t i = 0; 3 * i < bytes.size(); ++i) {
+    const std::uint64_t pc = number_in(read[2 * i + 1]);
+    const std::string& first = bytes[3 * i + 1];
+    const bool is_long = first == "8d" || first == "83";
+    const std::string insn =
+        fmt::format("{}:{}{}", pc % 16, first, is_long ? bytes[3 * i + 2] : "");
+    if (pc >= function && pc < function + 8) patched.push_back(insn);
+    if (pc >= kMade) made.push_back(insn);
+  }
+  EXPECT_THAT(made, ElementsAre("3:c3", "0:8d03", "3:c3", "0:8d02", "3:c3", "0:8d01"));
+  // The cache source does not tell what ran before the first patch.
+  std::vector<std::string> truth{"3:c3",   "0:8d01", "3:c3", "0:8d03", "5:c3",
+                                 "2:8305", "0:89",   "3:c3", "0:8d01"};
+  if (!GetParam().knows_file) {
+    truth.pop_back();
+    truth.back() = "3:E01";
+  }
+  EXPECT_EQ(patched, truth);
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways, ChangesItself,
+                         ::testing::Values(Way{"cache", {}}, Way{"all", {"--all"}}),
+                         [](const auto& way) { return std::string{way.param.name}; });
 
 }  // namespace
 }  // namespace backtrail::test
