@@ -238,7 +238,9 @@ TEST_P(ChangesItself, InstructionsAreThoseThatWereExecuted) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Ways, ChangesItself,
-                         ::testing::Values(Way{"cache", {}}, Way{"all", {"--all"}}),
+                         ::testing::Values(Way{"cache", {}}, Way{"all", {"--all"}},
+                                           Way{"step", {"--source", "step"}, true},
+                                           Way{"stepped_all", {"--source", "step", "--all"}, true}),
                          [](const auto& way) { return std::string{way.param.name}; });
 
 }  // namespace
