@@ -22,6 +22,8 @@ class CallWatch {
   virtual void begin(Thread& thread) = 0;
   /// Call at the thread's next stop.
   virtual void end(Thread& thread) = 0;
+  /// Call when the thread has run natively, so that it may have made system calls.
+  virtual void ran_unseen() {}
 
   /// Returns facts of the memory of a stepped thread (arch::is_of_memory) that have not been
   /// returned before.

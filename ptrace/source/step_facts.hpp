@@ -23,13 +23,15 @@ class StepFacts {
 
   /// Call before the thread is resumed.
   void resume();
+  /// As resume(), where nobody needs facts yet.
+  void resume_untold() { has_run_ = true; }
   /// Call for each instruction that was executed, before its record.
   void executed(TraceeAddr pc, const decoder::ExecutedInsn& insn);
   /// Call for each record before it is added to the batch.
   void push(const decoder::Record& record);
   /// Call before the batch is handed on.
   void flush();
-  /// Call when the records and facts of the batch were dropped.
+  /// Call when the records and facts of the batch were dropped, or others tell facts from now on.
   void forget();
 
  private:

@@ -15,6 +15,9 @@ namespace backtrail::tracee::cache {
 
 namespace {
 
+constexpr MappingChange kAnyChange{
+    .begin = TraceeAddr{}, .end = TraceeAddr{1ULL << 57}, .new_code = true};
+
 /// Returns what a call of another form than SYSCALL in 64-bit code may change, whose number is that
 /// of a 32-bit call; nullopt if that is no mapping.
 std::optional<MappingChange> mapping_change_of_32(const arch::cpu::UserRegs& regs) {
@@ -23,8 +26,7 @@ std::optional<MappingChange> mapping_change_of_32(const arch::cpu::UserRegs& reg
   constexpr std::array kMappings{90, 91, 117, 125, 163, 192, 219, 257, 380, 397, 398, 440};
   const auto number = static_cast<std::int32_t>(syscall_number(regs));
   if (std::ranges::find(kMappings, number) == kMappings.end()) return std::nullopt;
-  constexpr TraceeAddr kEndOfMemory{1ULL << 57};
-  return MappingChange{.begin = TraceeAddr{}, .end = kEndOfMemory, .new_code = true};
+  return kAnyChange;
 }
 
 }  // namespace
@@ -62,6 +64,10 @@ void FileWatch::end(Thread& thread) {
   if (process_.stepped_memory) process_.stepped_memory->note_call();
   if (const auto change = std::exchange(mappings_, std::nullopt)) change_mappings(*change);
   if (call_) std::exchange(call_, std::nullopt)->end(thread, *process_.code_writers);
+}
+
+void FileWatch::ran_unseen() {
+  change_mappings(kAnyChange);
 }
 
 std::vector<decoder::ValueFact> FileWatch::tell_memory(arch::ValueKind kind) {

@@ -18,6 +18,7 @@ class FileWatch final : public CallWatch {
 
   void begin(Thread& thread) override;
   void end(Thread& thread) override;
+  void ran_unseen() override;
   std::vector<decoder::ValueFact> tell_memory(arch::ValueKind kind) override;
   std::vector<decoder::ValueFact> tell_all_memory() override;
   void forget_told() override { told_ = {}; }
