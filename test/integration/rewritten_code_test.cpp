@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reports on programs that rewrite their code: they show what was executed, not what memory has at
 // the end.
+#include <algorithm>
+#include <array>
+#include <bit>
 #include <cstdint>
+#include <fstream>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -11,6 +15,8 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include "arch/base/file_bytes.hpp"
+#include "decoder/corefile/trace_blocks.hpp"
 #include "elf_symbols.hpp"
 #include "report_fixture.hpp"
 
@@ -172,6 +178,53 @@ TEST_F(RewrittenCode, OtherConstantsAreKnown) {
   EXPECT_THAT(replies(packets).back(), Not(StartsWith("E")));
 }
 
+/// The bytes that are shown of the past are those that were there, or unknown.
+class ChangedMemory : public RewrittenCode {
+ protected:
+  /// Reads the constant at each mark.
+  void judge_constants() {
+    // The newest mark comes first; at one of them nothing was mapped.
+    const Words truth{"1111", "2222", "4444", "", "2222", "1111", "3333", "1111"};
+    const std::uint64_t mark = address_of("mark");
+    Words packets{fmt::format("Z0,{:x},1", mark)};
+    for (std::size_t i = 0; i < truth.size(); ++i) {
+      packets.insert(packets.end(), {"bc", "p10", fmt::format("m{:x},2", address_of("constant"))});
+    }
+    const Words replied = replies(packets);
+    for (std::size_t i = 0; i < truth.size(); ++i) {
+      EXPECT_EQ(number_in(replied[3 * i + 2]), mark);
+      EXPECT_THAT(replied[3 * i + 3], AnyOf(StartsWith("E"), truth[i])) << i;
+    }
+    EXPECT_EQ(replied[3], truth[0]);
+  }
+  /// Makes the blocks of facts in the file unreadable.
+  void damage_facts() {
+    const std::string path = folder / "x.core";
+    auto bytes = file_bytes(path).value_or(std::vector<std::uint8_t>{});
+    const auto magic = std::bit_cast<std::array<std::uint8_t, 4>>(decoder::kFactsMagic);
+    int blocks = 0;
+    for (auto at = bytes.begin();; ++blocks) {
+      at = std::search(at, bytes.end(), magic.begin(), magic.end());
+      if (at == bytes.end()) break;
+      *at ^= 0xff;
+    }
+    EXPECT_GT(blocks, 0);
+    std::ofstream out{path, std::ios::binary};
+    out.write(reinterpret_cast<const char*>(bytes.data()),  // NOLINT
+              static_cast<std::streamsize>(bytes.size()));
+  }
+  static std::uint64_t address_of(const std::string& symbol) {
+    return tracee::symbol_of("changes_itself", symbol).value();
+  }
+};
+
+/// Old files do not tell since when memory has been constant, and neither do those of hardware.
+TEST_F(ChangedMemory, IsKnownWithoutFactsWhereValuesTellIt) {
+  recorded("changes_itself", {"--source", "step"});
+  damage_facts();
+  judge_constants();
+}
+
 /// A way to record, by its name.
 struct Way {
   const char* name;
@@ -180,12 +233,12 @@ struct Way {
   bool has_room = true;     ///< For translated code; else the cache source steps.
 };
 
-/// The bytes that are shown of the past are those that were there, or unknown.
-class ChangesItself : public RewrittenCode, public ::testing::WithParamInterface<Way> {
+class ChangesItself : public ChangedMemory, public ::testing::WithParamInterface<Way> {
  protected:
   void SetUp() override {
-    if (!GetParam().has_room && kSanitized)
+    if (!GetParam().has_room && kSanitized) {
       GTEST_SKIP() << "sanitizers need terabytes of addresses";
+    }
     recorded("changes_itself", GetParam().options, GetParam().has_room ? Words{} : limited());
   }
   /// Returns the beginning of a command that runs others with little address space, which they
@@ -198,25 +251,10 @@ class ChangesItself : public RewrittenCode, public ::testing::WithParamInterface
     }
     return words;
   }
-  static std::uint64_t address_of(const std::string& symbol) {
-    return tracee::symbol_of("changes_itself", symbol).value();
-  }
 };
 
 TEST_P(ChangesItself, ConstantsAreThoseThatWereThere) {
-  // The newest mark comes first; at one of them nothing was mapped.
-  const std::vector<std::string> truth{"1111", "2222", "4444", "", "2222", "1111", "3333", "1111"};
-  const std::uint64_t mark = address_of("mark");
-  std::vector<std::string> packets{fmt::format("Z0,{:x},1", mark)};
-  for (std::size_t i = 0; i < truth.size(); ++i) {
-    packets.insert(packets.end(), {"bc", "p10", fmt::format("m{:x},2", address_of("constant"))});
-  }
-  const std::vector<std::string> replied = replies(packets);
-  for (std::size_t i = 0; i < truth.size(); ++i) {
-    EXPECT_EQ(number_in(replied[3 * i + 2]), mark);
-    EXPECT_THAT(replied[3 * i + 3], AnyOf(StartsWith("E"), truth[i])) << i;
-  }
-  EXPECT_EQ(replied[3], truth[0]);
+  judge_constants();
 }
 
 TEST_P(ChangesItself, InstructionsAreThoseThatWereExecuted) {
