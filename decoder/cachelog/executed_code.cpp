@@ -13,8 +13,8 @@
 namespace backtrail::decoder {
 namespace {
 
-/// After this many superblocks everything is told anew, so that who keeps the newest facts alone
-/// has what the newest records need.
+/// After this many superblocks or stepped instructions everything is told anew, so that who keeps
+/// the newest facts alone has what the newest records need.
 constexpr std::uint64_t kAnewAfter = 64UL * 1024;
 
 }  // namespace
@@ -92,13 +92,16 @@ void ExecutedCode::see(const LoggedExit& exit, std::uint64_t place) {
   }
 }
 
+void ExecutedCode::begin_anew(std::uint64_t place) {
+  if (++since_all_ < kAnewAfter || !begins_line_) return;
+  drop_all(place);
+  since_all_ = 0;
+}
+
 void ExecutedCode::leave(const LoggedExit& exit, std::uint64_t place) {
   arrive(exit.block.start, place);
   covered_ = {};
-  if (++since_all_ >= kAnewAfter && begins_line_) {
-    drop_all(place);
-    since_all_ = 0;
-  }
+  begin_anew(place);
   // A superblock whose code had changed executed nothing.
   if (exit.executed != 0) {
     if (exit.block_number >= seen_.size()) seen_.resize(exit.block_number + 1UL);
@@ -132,6 +135,7 @@ void ExecutedCode::execute(std::uint32_t block, std::size_t passed, std::optiona
 
 void ExecutedCode::step(TraceeAddr pc, std::span<const std::uint8_t> bytes, std::uint64_t place) {
   arrive(pc, place);
+  begin_anew(place);
   tell({pc, bytes}, place);
   at_ = pc + bytes.size();
   covered_ = {pc, *at_};
@@ -164,7 +168,10 @@ void ExecutedCode::take(const Record& record, std::uint64_t place) {
 
 void ExecutedCode::pause(std::uint64_t place) {
   if (at_) drop_line(*at_, *at_ + kMaxBlockBytes, place);
-  // A consumer that begins to read now has none of the facts.
+  expect_reader();
+}
+
+void ExecutedCode::expect_reader() {
   since_all_ += kAnewAfter / 4;
 }
 

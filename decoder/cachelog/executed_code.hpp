@@ -50,6 +50,8 @@ class ExecutedCode {
   void lose() { at_.reset(); }
   /// The thread may execute more from here on before the next call.
   void pause(std::uint64_t place);
+  /// A consumer may begin to read now: it has none of the facts.
+  void expect_reader();
   /// Appends the facts of all calls since this one was called last, and forgets them.
   void hand_on(std::vector<ValueFact>& out) {
     out.insert(out.end(), facts_.begin(), facts_.end());
@@ -74,6 +76,9 @@ class ExecutedCode {
   /// The code at [begin, end) is not known from here on.
   void drop(TraceeAddr begin, TraceeAddr end, std::uint64_t place);
   void drop_all(std::uint64_t place);
+  /// Call at the beginning of a superblock or a stepped instruction: everything is told anew from
+  /// time to time.
+  void begin_anew(std::uint64_t place);
   /// Drops what the CPU executed in a straight line.
   void drop_line(TraceeAddr begin, TraceeAddr end, std::uint64_t place);
   /// Tells or drops the code of a superblock that was executed until an exit.
@@ -88,7 +93,8 @@ class ExecutedCode {
   bool begins_line_ = false;               ///< No instruction was executed since the newest record.
   /// Code that was told for the line, up to a branch in it: [begin, end).
   std::pair<TraceeAddr, TraceeAddr> covered_;
-  std::uint64_t since_all_ = 0;  ///< Superblocks since everything was told anew.
+  /// Superblocks and stepped instructions since everything was told anew.
+  std::uint64_t since_all_ = 0;
 };
 
 }  // namespace backtrail::decoder

@@ -4,10 +4,10 @@
 /// Since when memory has been what it is at the end, where a thread's trace tells that.
 
 #include <cstdint>
-#include <map>
 #include <vector>
 
 #include "arch/base/address.hpp"
+#include "arch/base/range_map.hpp"
 #include "decoder/trace/value_fact.hpp"
 
 namespace backtrail::decoder {
@@ -31,17 +31,15 @@ class ConstantMemory {
   [[nodiscard]] std::vector<ValueFact> facts() const;
 
  private:
-  struct Range {
-    std::uint64_t end = 0;
+  struct Since {
     std::uint64_t record = 0;
     arch::ValueKind kind = 0;
   };
-  void remove(std::uint64_t begin, std::uint64_t end);
 
-  std::map<std::uint64_t, Range> ranges_;  ///< By their first addresses; without overlaps.
+  RangeMap<Since> ranges_;
   /// The range found last: most addresses are near the one before.
-  mutable std::uint64_t last_begin_ = 0;
-  mutable Range last_;
+  mutable TraceeAddr last_begin_;
+  mutable RangeMap<Since>::Rest last_{};
   bool is_told_ = false;
 };
 

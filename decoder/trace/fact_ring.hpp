@@ -9,8 +9,10 @@
 #include <deque>
 #include <iterator>
 #include <span>
+#include <unordered_set>
 #include <vector>
 
+#include "arch/base/page.hpp"
 #include "decoder/trace/constant_memory.hpp"
 #include "decoder/trace/value_fact.hpp"
 
@@ -43,7 +45,8 @@ class FactRing {
     constant_.clear();
   }
   /// Returns the facts from record `first` on, oldest first, by the numbers of their records. What
-  /// older ones tell of memory is told by that record.
+  /// older ones tell of memory is told by that record. Code is left out where constant memory tells
+  /// as much.
   [[nodiscard]] std::deque<ValueFact> since(std::uint64_t first) const {
     std::vector<ValueFact> memory = constant_.facts();
     for (ValueFact& fact : memory) {
@@ -52,8 +55,14 @@ class FactRing {
       fact = {first, fact.pc, fact.value, is_constant ? arch::kConstantKind : fact.kind};
     }
     const auto oldest = std::ranges::lower_bound(facts_, first, {}, &ValueFact::record);
+    const std::unordered_set<std::uint64_t> pages = changed_pages(oldest);
+    std::deque<ValueFact> others;
+    std::copy_if(oldest, facts_.end(), std::back_inserter(others), [&](const ValueFact& fact) {
+      if (!arch::is_of_code(fact.kind)) return true;
+      return fact.kind == arch::kCodeKind ? !pages.empty() : pages.contains(page_of(fact));
+    });
     std::deque<ValueFact> out;
-    std::merge(memory.begin(), memory.end(), oldest, facts_.end(), std::back_inserter(out),
+    std::merge(memory.begin(), memory.end(), others.begin(), others.end(), std::back_inserter(out),
                [](const ValueFact& a, const ValueFact& b) { return a.record < b.record; });
     return out;
   }
@@ -61,6 +70,19 @@ class FactRing {
   [[nodiscard]] std::size_t values() const { return values_; }
 
  private:
+  static std::uint64_t page_of(const ValueFact& fact) { return fact.pc.value() / kPageBytes; }
+  /// Returns the numbers of the pages with code that is told and was not in constant memory.
+  [[nodiscard]] std::unordered_set<std::uint64_t> changed_pages(
+      std::deque<ValueFact>::const_iterator oldest) const {
+    std::unordered_set<std::uint64_t> pages;
+    for (; oldest != facts_.end(); ++oldest) {
+      if (!arch::is_of_code(oldest->kind) || oldest->kind == arch::kCodeKind) continue;
+      const std::uint64_t bytes = std::uint64_t{oldest->kind} - arch::kCodeKind;
+      const bool is_constant = constant_.bytes_at(oldest->record, oldest->pc, bytes) == bytes;
+      if (!is_constant) pages.insert(page_of(*oldest));
+    }
+    return pages;
+  }
   static bool is_value(const ValueFact& fact) { return !arch::is_of_code(fact.kind); }
 
   std::deque<ValueFact> facts_;

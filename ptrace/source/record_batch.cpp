@@ -35,16 +35,26 @@ void RecordBatch::tell_pins() {
   }
 }
 
+void RecordBatch::add(const decoder::ValueFact& fact, std::uint64_t place) {
+  facts_.push_back(fact);
+  facts_.back().record = place;
+}
+
 void RecordBatch::flush() {
-  if (pending_.empty()) return;
   // A consumer may read code and thereby call flush() again.
-  std::vector<decoder::Record> batch;
-  batch.swap(pending_);
-  sink_.consume(batch);
-  if (pending_.empty()) {
-    batch.clear();
-    pending_.swap(batch);
+  std::vector<decoder::ValueFact> facts;
+  facts.swap(facts_);
+  for (decoder::ValueFact& fact : facts) fact.record = pushed_ - fact.record;
+  if (!pending_.empty()) {
+    std::vector<decoder::Record> batch;
+    batch.swap(pending_);
+    sink_.consume(batch);
+    if (pending_.empty()) {
+      batch.clear();
+      pending_.swap(batch);
+    }
   }
+  if (!facts.empty()) sink_.consume_facts(facts);
 }
 
 }  // namespace backtrail::tracee

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Collects records, and hands many at a time to a consumer.
+/// Collects records and facts, and hands many at a time to a consumer.
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "decoder/trace/record.hpp"
 #include "decoder/trace/trace_consumer.hpp"
+#include "decoder/trace/value_fact.hpp"
 
 namespace backtrail::tracee {
 
@@ -21,10 +23,15 @@ class RecordBatch {
 
   /// Adds a record, which may be a pin (stream_pin.hpp) with at most one record ahead of it.
   void push(const decoder::Record& record);
-  /// Hands on all records.
+  /// Adds a fact after record number `place` - 1, counted as pushed() does.
+  void add(const decoder::ValueFact& fact, std::uint64_t place);
+  /// Hands on all records and facts.
   void flush();
   /// Drops them.
-  void forget() { pending_.clear(); }
+  void forget() {
+    pending_.clear();
+    facts_.clear();
+  }
   /// Number of records pushed, pins excluded.
   [[nodiscard]] std::uint64_t pushed() const { return pushed_; }
 
@@ -33,7 +40,8 @@ class RecordBatch {
 
   decoder::TraceConsumer& sink_;
   std::vector<decoder::Record> pending_;
-  std::vector<decoder::Record> pins_;  ///< Pins to be told after the next record.
+  std::vector<decoder::ValueFact> facts_;  ///< Records are places.
+  std::vector<decoder::Record> pins_;      ///< Pins to be told after the next record.
   std::uint64_t pushed_ = 0;
 };
 

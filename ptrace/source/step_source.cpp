@@ -13,15 +13,31 @@ namespace backtrail::tracee {
 
 StepSource::StepSource(Process& process, decoder::TraceConsumer& sink,
                        std::unique_ptr<CallWatch> calls)
-    : batch_{sink}, stepper_{process, *this, std::move(calls)} {}
+    : batch_{sink}, stepper_{process, *this, std::move(calls)}, facts_{batch_, stepper_.calls()} {}
+
+void StepSource::push(const decoder::Record& record) {
+  facts_.push(record);
+  batch_.push(record);
+}
+
+void StepSource::flush() {
+  facts_.flush();
+  batch_.flush();
+}
+
+void StepSource::forget() {
+  batch_.forget();
+  facts_.forget();
+}
 
 Result<void> StepSource::resume(Thread& thread, const SourceResume& how) {
+  facts_.resume();
   return stepper_.resume(thread, how);
 }
 
 void StepSource::go_on(Thread& thread, const SourceResume& how) {
   // If the thread is gone, its exit status will say so.
-  (void)stepper_.resume(thread, how);
+  (void)resume(thread, how);
 }
 
 StopVerdict StepSource::on_stop(Thread& thread, const WaitStatus& status) {
@@ -32,8 +48,9 @@ void StepSource::on_pc_written(TraceeAddr from, TraceeAddr to) {
   stepper_.pc_written(from, to);
 }
 
-void StepSource::on_code_written(TraceeAddr, TraceeAddr) {
-  batch_.flush();
+void StepSource::on_code_written(TraceeAddr begin, TraceeAddr end) {
+  stepper_.calls().code_written(begin, end);
+  flush();
 }
 
 std::optional<SignalSlice::Clock::time_point> StepSource::stop_due() const {
@@ -51,7 +68,7 @@ void StepSource::pin(std::uint64_t id, std::uint32_t ahead) {
 
 void StepSource::detach(Thread& thread) {
   stepper_.detach(thread);
-  batch_.flush();
+  flush();
 }
 
 void StepSource::add_to(SourceStatistics& sums) const {

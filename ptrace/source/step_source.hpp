@@ -12,6 +12,7 @@
 #include "decoder/trace/trace_consumer.hpp"
 #include "ptrace/source/branch_source.hpp"
 #include "ptrace/source/record_batch.hpp"
+#include "ptrace/source/step_facts.hpp"
 #include "ptrace/source/stepper.hpp"
 
 namespace backtrail::tracee {
@@ -32,19 +33,23 @@ class StepSource final : public BranchSource, private StepperUser {
   [[nodiscard]] std::optional<SignalSlice::Clock::time_point> stop_due() const override;
   [[nodiscard]] std::uint64_t held_signals() const override;
   void pin(std::uint64_t id, std::uint32_t ahead) override;
-  void flush() override { batch_.flush(); }
-  void forget() override { batch_.forget(); }
+  void flush() override;
+  void forget() override;
   void detach(Thread& thread) override;
   void add_to(SourceStatistics& sums) const override;
   [[nodiscard]] std::string statistics() const override;
 
  private:
-  void push(const decoder::Record& record) override { batch_.push(record); }
+  void push(const decoder::Record& record) override;
+  void executed(TraceeAddr pc, const decoder::ExecutedInsn& insn) override {
+    facts_.executed(pc, insn);
+  }
   void flush_records() override { batch_.flush(); }
   void go_on(Thread& thread, const SourceResume& how) override;
 
   RecordBatch batch_;
   Stepper stepper_;
+  StepFacts facts_;
 };
 
 }  // namespace backtrail::tracee

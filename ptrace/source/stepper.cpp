@@ -319,7 +319,10 @@ StopVerdict Stepper::section_stop(Thread& thread, const WaitStatus& status) {
   account_section(section, now);
   const auto ways_out = section.ways_out();
   const bool left = std::find(ways_out.begin(), ways_out.end(), now) != ways_out.end();
-  if (!left && !section.contains(now) && now != section_from_) user_.ran_unseen();
+  if (!left && !section.contains(now) && now != section_from_) {
+    user_.ran_unseen();
+    calls_->ran_unseen();
+  }
   if (cause != TrapCause::kHardware) return StopVerdict::kReport;
   guard_.after_step(thread);
   const auto& debug = process_.debug_registers();

@@ -79,6 +79,7 @@ class Stepper {
   }
   /// Call at a stop of the thread, as early as possible. Further calls have no effect.
   void end_call(Thread& thread) { calls_->end(thread); }
+  [[nodiscard]] CallWatch& calls() { return *calls_; }
   [[nodiscard]] SteppedSignals& signals() { return signals_; }
   [[nodiscard]] const SteppedSignals& signals() const { return signals_; }
 

@@ -249,7 +249,7 @@ Result<std::unique_ptr<ThreadTrace>> ThreadTrace::start(Thread& thread, SourceKi
   };
   if (source == SourceKind::kStep) {
     use(std::make_unique<StepSource>(thread.process(), trace->hub_,
-                                     std::make_unique<cache::FileWatch>()));
+                                     std::make_unique<cache::FileWatch>(thread.process())));
   } else {
     use(std::make_unique<CacheSource>(thread.process(), trace->hub_, log_bytes_for(trace->config()),
                                       trace->config()));

@@ -27,6 +27,7 @@ namespace backtrail::tracee::cache {
 class CacheSpace;
 class CodeWriters;
 struct InheritedCode;
+class SteppedMemory;
 }  // namespace backtrail::tracee::cache
 
 namespace backtrail::tracee {
@@ -153,6 +154,8 @@ class Process final : public decoder::CodeReader {
   AddressLimit address_limit;
   /// Shared by the recorded threads while they run translated code. Null until one does.
   std::shared_ptr<cache::CacheSpace> cache_space;
+  /// Shared by the threads that are stepped. Null until one tells of its memory.
+  std::shared_ptr<cache::SteppedMemory> stepped_memory;
   /// Set for a forked child until one of its threads runs; null if nothing is known.
   std::shared_ptr<const cache::InheritedCode> inherited_code;
   /// Shared with the processes that this one descends from and with its children. Set by the

@@ -7,6 +7,8 @@
 
 #include "arch/base/log.hpp"
 #include "decoder/corefile/trace_blocks.hpp"
+#include "decoder/corefile/value_facts.hpp"
+#include "decoder/trace/fact_ring.hpp"
 #include "ptrace/core/core_output.hpp"
 #include "ptrace/os/procfs.hpp"
 #include "ptrace/trace/thread_trace.hpp"
@@ -23,14 +25,20 @@ std::uint64_t others_in(std::span<const decoder::Record> records) {
       [](const decoder::Record& record) { return record.kind != decoder::RecordKind::kBranch; }));
 }
 
+bool begins_program(const decoder::Record& record) {
+  return record.kind == decoder::RecordKind::kGap && record.reason == decoder::GapReason::kExec;
+}
+
 }  // namespace
 
-/// The records of one thread.
+/// The records of one thread, and the newest facts.
 class TraceSpool::Stream final : public decoder::TraceConsumer {
  public:
   Stream(TraceSpool& spool, pid_t tid) : spool_{spool}, tid_{tid} {}
 
   void consume(std::span<const decoder::Record> records) override {
+    // Facts of another program tell nothing of this one's memory.
+    if (std::ranges::any_of(records, begins_program)) facts_.clear();
     while (!records.empty()) {
       const std::size_t taken =
           std::min<std::size_t>(records.size(), decoder::kBlockRecords - waiting_.size());
@@ -39,6 +47,9 @@ class TraceSpool::Stream final : public decoder::TraceConsumer {
       records = records.subspan(taken);
       if (waiting_.size() == decoder::kBlockRecords) put_away();
     }
+  }
+  void consume_facts(std::span<const decoder::ValueFact> facts) override {
+    facts_.append(facts, end());
   }
   [[nodiscard]] tracee::CoreTrace trace();
   bool newest(tracee::CoreTraceBlock& out);
@@ -69,8 +80,12 @@ class TraceSpool::Stream final : public decoder::TraceConsumer {
     return {.piece = {}, .first = seen_, .records = waiting_.size(), .others = others_in(waiting_)};
   }
 
+  /// Returns the number of records received.
+  [[nodiscard]] std::uint64_t end() const { return seen_ + waiting_.size(); }
+
   TraceSpool& spool_;
   pid_t tid_;
+  decoder::FactRing facts_;
   std::vector<decoder::Record> waiting_;
   std::vector<std::uint8_t> packed_;
   std::uint64_t seen_ = 0;  ///< Records written so far.
@@ -84,10 +99,12 @@ tracee::CoreTrace TraceSpool::Stream::trace() {
   tracee::CoreTrace out;
   out.tid = static_cast<std::uint32_t>(tid_);
   out.name = name;
-  out.end = seen_ + waiting_.size();
+  out.end = end();
   out.others = others_seen_ + others_in(waiting_);
   out.held = waiting_.size();
   for (const Block& block : blocks) out.held += block.records;
+  const std::uint64_t oldest = blocks.empty() ? seen_ : blocks.front().first;
+  decoder::append_facts(out.tid, facts_.since(oldest), 0, out.extra);
   out.newest = [this](tracee::CoreTraceBlock& block) { return newest(block); };
   return out;
 }

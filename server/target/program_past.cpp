@@ -339,16 +339,23 @@ decoder::values::Known ProgramPast::read_slot(ThreadId thread, const PastPositio
   return values == nullptr ? decoder::values::Known{} : values->slot(place, slot);
 }
 
-/// Reads the instruction that was executed at `place`, if the trace tells it.
+/// Reads the instruction that was executed at `place`: what the trace tells, or what it was
+/// followed by.
 std::size_t ProgramPast::read_executed(ThreadId thread, const PastPosition& place,
                                        TraceeAddr address, std::span<std::uint8_t> out) {
   ThreadPast* past = past_of(thread);
-  if (past == nullptr || place == past->timeline.newest()) return 0;
+  if (past == nullptr || place == past->timeline.newest() || address < place.pc) return 0;
+  const std::uint64_t done = address - place.pc;
   const decoder::ExecutedInsn* insn = past->timeline.executed(place.block, place.pc);
-  if (insn == nullptr || address < place.pc || address - place.pc >= insn->facts.length) return 0;
-  const auto rest = insn->view().subspan(address - place.pc);
-  const std::size_t count = std::min(rest.size(), out.size());
-  std::copy_n(rest.begin(), count, out.begin());
+  const std::size_t length = insn != nullptr ? insn->facts.length : insns_.at(place.pc).length;
+  if (done >= length) return 0;
+  const std::size_t count = std::min<std::size_t>(length - done, out.size());
+  if (insn == nullptr) {
+    if (!past->code.is_as_at_end(place.block, place.pc, place.pc + length)) return 0;
+    return end_.pages().change_anywhere() ? 0
+                                          : end_.memory().read_constant(address, out.first(count));
+  }
+  std::copy_n(insn->view().begin() + static_cast<std::ptrdiff_t>(done), count, out.begin());
   return count;
 }
 
@@ -357,9 +364,8 @@ std::size_t ProgramPast::read_constant(ThreadId thread, const PastPosition& plac
                                        TraceeAddr address, std::span<std::uint8_t> out) {
   if (end_.pages().change_anywhere()) return 0;
   std::size_t most = out.size();
-  if (ThreadPast* past = past_of(thread)) {
-    const decoder::ConstantMemory& constant = past->code.constant();
-    if (constant.is_told()) most = constant.bytes_at(place.block, address, most);
+  if (ThreadPast* past = past_of(thread); past != nullptr && place != past->timeline.newest()) {
+    most = past->code.constant().bytes_at(place.block, address, most);
   }
   return end_.memory().read_constant(address, out.first(most));
 }
@@ -370,10 +376,10 @@ std::size_t ProgramPast::read_at(ThreadId thread, const PastPosition& place, Tra
   while (known < out.size()) {
     const auto rest = out.subspan(known);
     std::size_t more = read_constant(thread, place, address + known, rest);
+    if (more == 0) more = read_executed(thread, place, address + known, rest);
     if (PastValues* values = more == 0 ? values_of(thread) : nullptr) {
       more = values->memory(place, address + known, rest);
     }
-    if (more == 0) more = read_executed(thread, place, address + known, rest);
     if (more == 0) break;
     known += more;
   }

@@ -15,6 +15,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "test/integration/elf_symbols.hpp"
 #include "test/integration/rsp_client.hpp"
 #include "test/integration/server_process.hpp"
 #include "test/support/effort.hpp"
@@ -22,6 +23,7 @@
 namespace backtrail::test {
 namespace {
 
+using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
@@ -70,16 +72,15 @@ struct Yield {
   std::size_t all = 0;
 };
 
-class Traveller {
+class Session {
  public:
   /// @param values  How much of the program's values is recorded: "free", "most" or "all".
-  explicit Traveller(const std::string& program, const std::string& values = "free")
-      : server_{{"--once", "--from-start", "--source", "cache", "--values", values, ":0",
+  Session(const std::string& program, const std::string& source, const std::string& values)
+      : server_{{"--once", "--from-start", "--source", source, "--values", values, ":0",
                  std::string{BT_INFERIOR_DIR} + "/" + program},
                 {BT_SERVER, "serve"}},
         client_{connect(server_)} {
     ask("qSupported:swbreak+;hwbreak+");
-    EXPECT_THAT(ask("c"), StartsWith("T05")) << "at the trap where the judged part begins";
   }
 
   std::string ask(std::string_view packet) {
@@ -87,6 +88,18 @@ class Traveller {
     // Texts for the user come before a stop reply.
     while (answer.starts_with("O") && answer != "OK") answer = expanded(client_.read_frame());
     return answer;
+  }
+
+ private:
+  Server server_;
+  RspClient client_;
+};
+
+class Traveller : public Session {
+ public:
+  explicit Traveller(const std::string& program, const std::string& values = "free")
+      : Session{program, "cache", values} {
+    EXPECT_THAT(ask("c"), StartsWith("T05")) << "at the trap where the judged part begins";
   }
   Moment now() {
     Moment moment{.registers = ask("g"), .stack = {}};
@@ -115,10 +128,6 @@ class Traveller {
     }
     return way;
   }
-
- private:
-  Server server_;
-  RspClient client_;
 };
 
 /// Compares what is shown with what was there.
@@ -249,6 +258,34 @@ INSTANTIATE_TEST_SUITE_P(
             RecordedProgram{"values_signals_O2", "all"},
             RecordedProgram{"values_prints_O0", "all"}})),
     [](const auto& test) { return std::string{test.param.first} + "_" + test.param.second; });
+
+class LivePastOfChangedMemory : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(LivePastOfChangedMemory, WhatIsShownWasThere) {
+  const std::string program = "changes_itself";
+  Session gdb{program, GetParam(), "free"};
+  EXPECT_THAT(gdb.ask("c"), StartsWith("T0b"));
+  const auto address_of = [&](const char* symbol) {
+    return tracee::symbol_of(program, symbol).value();
+  };
+  // The newest visit comes first, with what was at an address then.
+  const auto judge = [&](const char* symbol, const std::string& read,
+                         const std::vector<std::string>& truth) {
+    const std::string place = fmt::format("0,{:x},1", address_of(symbol));
+    ASSERT_EQ(gdb.ask("Z" + place), "OK");
+    for (const std::string& bytes : truth) {
+      ASSERT_THAT(gdb.ask("bc"), HasSubstr("swbreak"));
+      EXPECT_THAT(gdb.ask(read), AnyOf(StartsWith("E"), bytes));
+    }
+    ASSERT_EQ(gdb.ask("z" + place), "OK");
+  };
+  judge("mark", fmt::format("m{:x},2", address_of("constant")),
+        {"1111", "2222", "4444", "", "2222", "1111", "3333", "1111"});
+  judge("add_some", fmt::format("m{:x},3", address_of("add_some")), {"8d4701", "8d4703", ""});
+}
+
+INSTANTIATE_TEST_SUITE_P(Sources, LivePastOfChangedMemory, ::testing::Values("cache", "step"),
+                         [](const auto& test) { return std::string{test.param}; });
 
 /// Runs a program to its crash. Returns how many of its registers are known in the last part.
 Yield yield_before_crash(const std::string& values) {

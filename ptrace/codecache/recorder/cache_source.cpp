@@ -60,7 +60,8 @@ CacheSource::CacheSource(Process& process, decoder::TraceConsumer& sink,
       persistent_store_{config.kept},
       spare_{config.spare},
       batch_{sink},
-      stepper_{process, *this, std::make_unique<cache::FileWatch>()},
+      stepper_{process, *this, std::make_unique<cache::FileWatch>(process)},
+      step_facts_{batch_, stepper_.calls()},
       log_{sink,
            {.history_bytes = history_bytes,
             .keeps_all = config.every_record,
@@ -139,6 +140,7 @@ bool CacheSource::set_up(Thread& thread) {
     return failed(taken.error());
   }
   if (&part_.space().process() != &process_) part_.space().stop_at_breakpoints_of(process_);
+  if (std::exchange(tells_steps_, false)) step_facts_.forget();
   log_.open(part_.space(), part_.slot(), part_.memory());
   memory_told_ = {};
   return true;
@@ -235,6 +237,7 @@ Result<void> CacheSource::go_natively(Thread& thread, const SourceResume& how) {
   }
   counts_.note_native_step();
   has_run_ = true;
+  if (!log_.is_open()) tell_step();
   return stepper_.resume(thread, how);
 }
 
@@ -260,6 +263,8 @@ std::uint64_t CacheSource::held_signals() const {
 StopVerdict CacheSource::on_stop(Thread& thread, const WaitStatus& status) {
   if (status.is_event(PTRACE_EVENT_EXEC)) {
     drop_space();  // its memory went with the old program
+    tells_steps_ = false;
+    steps_without_log_ = 0;
     write_guard_.forget();
     calls_.forget();
     call_facts_.forget();
@@ -370,13 +375,29 @@ void CacheSource::tell_lost_memory() {
   if (log_.is_open()) add_facts(part_.space().constant().tell_lost(memory_told_));
 }
 
+/// Most threads take a few steps before they get a log. To look at mappings for these would cost
+/// more than they do.
+void CacheSource::tell_step() {
+  constexpr unsigned kFewSteps = 64;
+  const bool for_good = !why_stepping_.empty() || process_.isa() != arch::Isa::kAmd64;
+  tells_steps_ = tells_steps_ || for_good || ++steps_without_log_ > kFewSteps;
+  if (tells_steps_) {
+    step_facts_.resume();
+  } else {
+    step_facts_.resume_untold();
+  }
+}
+
 void CacheSource::add_facts(const std::vector<decoder::ValueFact>& facts) {
   if (log_.is_open()) log_.add_facts(facts);
 }
 
 void CacheSource::push(const decoder::Record& record) {
   if (record.kind == decoder::RecordKind::kBranch) counts_.note_stepped_branch();
-  if (!log_.is_open()) return batch_.push(record);
+  if (!log_.is_open()) {
+    step_facts_.push(record);
+    return batch_.push(record);
+  }
   if (log_.may_drain()) batch_.flush();
   const bool has_facts = record.kind == decoder::RecordKind::kAsync && signal_facts_.waits();
   if (has_facts) add_facts(signal_facts_.before(record));
@@ -385,7 +406,11 @@ void CacheSource::push(const decoder::Record& record) {
 }
 
 void CacheSource::executed(TraceeAddr pc, const decoder::ExecutedInsn& insn) {
-  if (log_.is_open() && part_.space().keeps_code(pc)) log_.add_stepped(pc, insn);
+  if (log_.is_open()) {
+    if (part_.space().keeps_code(pc)) log_.add_stepped(pc, insn);
+  } else if (tells_steps_) {
+    step_facts_.executed(pc, insn);
+  }
 }
 
 void CacheSource::take_log(TraceeAddr log) {
@@ -417,6 +442,7 @@ std::uint64_t CacheSource::keep_newest(std::uint64_t branches) {
 
 void CacheSource::forget() {
   batch_.forget();
+  if (tells_steps_) step_facts_.forget();
   log_.clear();
   memory_told_ = {};
 }
@@ -438,6 +464,7 @@ void CacheSource::flush() {
     tell_memory();
     add_facts(part_.space().constant().all(arch::kBecomesConstantKind));
   }
+  if (tells_steps_) step_facts_.flush();
   hand_on();
 }
 
@@ -446,6 +473,7 @@ void CacheSource::on_breakpoint(TraceeAddr address) {
 }
 
 void CacheSource::on_code_written(TraceeAddr begin, TraceeAddr end) {
+  stepper_.calls().code_written(begin, end);
   flush();
   for (cache::CacheSpace* space : cache::spaces_in_memory_of(process_)) {
     space->code_written(begin, end);

@@ -29,6 +29,7 @@
 #include "ptrace/source/branch_source.hpp"
 #include "ptrace/source/record_batch.hpp"
 #include "ptrace/source/source_statistics.hpp"
+#include "ptrace/source/step_facts.hpp"
 #include "ptrace/source/stepper.hpp"
 
 namespace backtrail::tracee {
@@ -127,6 +128,8 @@ class CacheSource final : public BranchSource, private StepperUser {
   void tell_memory();
   /// Tells what memory is not constant any more.
   void tell_lost_memory();
+  /// Call before the thread executes an instruction at its native address without a log.
+  void tell_step();
   /// Adds recorded values at the present place.
   void add_facts(const std::vector<decoder::ValueFact>& facts);
   /// Restores native registers and takes the log.
@@ -141,6 +144,9 @@ class CacheSource final : public BranchSource, private StepperUser {
   std::shared_ptr<cache::SpareMemory> spare_;
   RecordBatch batch_;
   Stepper stepper_;
+  StepFacts step_facts_;  ///< Used while the thread has no log.
+  unsigned steps_without_log_ = 0;
+  bool tells_steps_ = false;
   cache::ThreadPart part_;
   cache::ThreadLog log_;
   cache::CallInterceptor calls_;

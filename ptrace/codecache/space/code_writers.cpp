@@ -12,6 +12,7 @@
 
 #include "arch/base/log.hpp"
 #include "ptrace/codecache/space/cache_space.hpp"
+#include "ptrace/codecache/space/stepped_memory.hpp"
 #include "ptrace/os/id_namespace.hpp"
 #include "ptrace/os/process_files.hpp"
 #include "ptrace/tracee/process.hpp"
@@ -111,10 +112,10 @@ void CodeWriters::note_file(const OpenFile& file) {
   }
   File opened{file.inode, file.path};
   bool is_code = false;
+  const auto is_of_it = [&](const MapEntry& map) { return is_same(opened, map); };
   for (Process* process : processes_) {
-    if (!process->cache_space) continue;
-    is_code |= process->cache_space->file_may_change(
-        [&](const MapEntry& map) { return is_same(opened, map); });
+    if (process->cache_space) is_code |= process->cache_space->file_may_change(is_of_it);
+    if (process->stepped_memory) is_code |= process->stepped_memory->file_may_change(is_of_it);
   }
   if (is_code) {
     // A file that had been let go may be in the list already.
@@ -152,6 +153,7 @@ void CodeWriters::note_written(std::optional<pid_t> id, TraceeAddr begin, Tracee
   for (Process* process : id ? users_of_memory_of(*named) : processes_) {
     process->insns().invalidate(begin, end);
     if (process->cache_space) process->cache_space->code_written(begin, end);
+    if (process->stepped_memory) process->stepped_memory->written(begin, end);
   }
 }
 

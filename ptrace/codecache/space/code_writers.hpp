@@ -56,6 +56,8 @@ class CodeWriters {
   void note_unseen_calls() { foreign_writes_ = true; }
   /// Call when a thread runs that is not recorded, or by a source that does not see calls.
   void note_unseen_run() { unseen_run_ = true; }
+  /// Returns true if a thread has run that made calls that nobody looked at.
+  [[nodiscard]] bool has_unseen_run() const { return unseen_run_; }
   /// Call while all threads of the tree are stopped and nothing was recorded so far: what happened
   /// before does not matter.
   void begin_history();

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ptrace/codecache/space/constant_ranges.hpp"
 
-#include <algorithm>
-#include <iterator>
-
 #include "arch/base/value_kind.hpp"
 
 namespace backtrail::tracee::cache {
@@ -31,15 +28,7 @@ void ConstantRanges::note(const Range& range, bool is_constant) {
 }
 
 void ConstantRanges::lose(TraceeAddr begin, TraceeAddr end) {
-  auto at = constant_.upper_bound(begin);
-  if (at != constant_.begin() && std::prev(at)->second > begin) --at;
-  while (at != constant_.end() && at->first < end) {
-    const Range range = *at;
-    at = constant_.erase(at);
-    if (range.first < begin) constant_.emplace(range.first, begin);
-    if (end < range.second) constant_.emplace(end, range.second);
-    note({std::max(range.first, begin), std::min(range.second, end)}, false);
-  }
+  constant_.remove(begin, end, [this](TraceeAddr from, TraceeAddr to) { note({from, to}, false); });
 }
 
 void ConstantRanges::set(const std::vector<Range>& ranges) {
@@ -48,44 +37,31 @@ void ConstantRanges::set(const std::vector<Range>& ranges) {
     lose(end, range.first);
     end = range.second;
     // Parts that are constant already stay so.
-    for (TraceeAddr from = range.first; from < range.second;) {
-      auto next = constant_.upper_bound(from);
-      if (next != constant_.begin() && std::prev(next)->second > from) {
-        from = std::prev(next)->second;
-        continue;
-      }
-      const TraceeAddr to =
-          next == constant_.end() ? range.second : std::min(range.second, next->first);
-      constant_.emplace(from, to);
-      note({from, to}, true);
-      from = to;
-    }
+    constant_.fill(range.first, range.second, {}, ~std::size_t{0},
+                   [this](TraceeAddr from, TraceeAddr to) {
+                     note({from, to}, true);
+                   });
   }
   lose(end, kAll.second);
 }
 
-bool ConstantRanges::overlaps(TraceeAddr begin, TraceeAddr end) const {
-  const auto next = constant_.lower_bound(end);
-  return next != constant_.begin() && std::prev(next)->second > begin;
+std::vector<ValueFact> ConstantRanges::all(arch::ValueKind kind) const {
+  std::vector<ValueFact> out;
+  for (const auto& [begin, rest] : constant_.ranges()) out.push_back(fact({begin, rest.end}, kind));
+  return out;
 }
 
 std::vector<ValueFact> ConstantRanges::tell(Told& told, arch::ValueKind kind) const {
   std::vector<ValueFact> out;
   if (told.changes < first_) {
-    out.push_back(fact(kAll, arch::kVariableKind));
-    for (const auto& range : constant_) out.push_back(fact(range, kind));
+    out = all(kind);
+    out.insert(out.begin(), fact(kAll, arch::kVariableKind));
   } else {
     for (std::size_t i = told.changes - first_; i < changes_.size(); ++i) {
       out.push_back(fact(changes_[i].range, changes_[i].is_constant ? kind : arch::kVariableKind));
     }
   }
   told.changes = first_ + changes_.size();
-  return out;
-}
-
-std::vector<ValueFact> ConstantRanges::all(arch::ValueKind kind) const {
-  std::vector<ValueFact> out;
-  for (const auto& range : constant_) out.push_back(fact(range, kind));
   return out;
 }
 

@@ -4,11 +4,11 @@
 /// Tells the threads of an address space which memory changes with mappings alone, and since when.
 
 #include <cstdint>
-#include <map>
 #include <utility>
 #include <vector>
 
 #include "arch/base/address.hpp"
+#include "arch/base/range_map.hpp"
 #include "decoder/trace/value_fact.hpp"
 
 namespace backtrail::tracee::cache {
@@ -25,7 +25,9 @@ class ConstantRanges {
   /// Call with all ranges that change with mappings alone now.
   void set(const std::vector<Range>& ranges);
   /// Returns true if a part of [begin, end) is constant.
-  [[nodiscard]] bool overlaps(TraceeAddr begin, TraceeAddr end) const;
+  [[nodiscard]] bool overlaps(TraceeAddr begin, TraceeAddr end) const {
+    return constant_.overlaps(begin, end);
+  }
 
   /// How much a thread has been told.
   struct Told {
@@ -50,7 +52,8 @@ class ConstantRanges {
   };
   void note(const Range& range, bool is_constant);
 
-  std::map<TraceeAddr, TraceeAddr> constant_;  ///< Ends by begins; without overlaps.
+  struct Nothing {};
+  RangeMap<Nothing> constant_;
   std::vector<Change> changes_;
   /// Number of the first change in changes_. Whoever was told less is told everything anew.
   std::uint64_t first_ = 1;

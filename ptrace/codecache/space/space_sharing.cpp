@@ -6,6 +6,7 @@
 
 #include "ptrace/codecache/space/cache_space.hpp"
 #include "ptrace/codecache/space/code_writers.hpp"
+#include "ptrace/codecache/space/stepped_memory.hpp"
 #include "ptrace/tracee/process.hpp"
 
 namespace backtrail::tracee::cache {
@@ -35,6 +36,7 @@ class Sharing final : public ProcessObserver {
   }
   void on_new_image(Process& process) override {
     leave_space(process);
+    process.stepped_memory.reset();
     process.code_writers->note_own_memory(process);
   }
   void on_end(Process& process) override {

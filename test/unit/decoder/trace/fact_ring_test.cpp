@@ -14,6 +14,12 @@ using literals::operator""_ta;  // NOLINT(misc-unused-using-decls): it is used
 
 constexpr arch::ValueKind kRegister = 3;
 
+/// Returns facts of a thread with `end` records, by the numbers of these.
+std::deque<ValueFact> facts_at(std::deque<ValueFact> facts, std::uint64_t end) {
+  for (ValueFact& fact : facts) fact.record = end - 1 - fact.record;
+  return facts;
+}
+
 TEST(FactRing, TellsOfMemoryBetweenTheValues) {
   FactRing ring;
   const std::vector<ValueFact> first{{1, 0x10_ta, 5, kRegister},
@@ -35,6 +41,21 @@ TEST(FactRing, MemoryThatIsConstantForLongerIsToldByTheFirstRecord) {
                                      {2, 0x10_ta, 5, kRegister}};
   ring.append(facts, 5);
   EXPECT_EQ(ring.since(4), (std::deque<ValueFact>{{4, 0x1000_ta, 0x1000, arch::kConstantKind}}));
+}
+
+/// All that is told of a page is left out, or nothing.
+TEST(FactRing, CodeInConstantMemoryIsLeftOut) {
+  constexpr arch::ValueKind kTwoBytes = arch::kCodeKind + 2;
+  FactRing ring;
+  const std::vector<ValueFact> facts{{4, 0x2000_ta, 0xc300, kTwoBytes},
+                                     {3, 0x1000_ta, 0x2000, arch::kBecomesConstantKind},
+                                     {1, 0x1008_ta, 0xc301, kTwoBytes},
+                                     {1, 0x2008_ta, 0xc302, kTwoBytes},
+                                     {0, 0x2008_ta, 2, arch::kCodeKind}};
+  ring.append(facts, 5);
+  EXPECT_EQ(ring.since(0), facts_at({facts[0], facts[1], facts[3], facts[4]}, 5));
+  // The code that was not in constant memory is older.
+  EXPECT_EQ(ring.since(1), facts_at({facts[1]}, 5));
 }
 
 TEST(FactRing, ManyValuesDisplaceNoMemory) {

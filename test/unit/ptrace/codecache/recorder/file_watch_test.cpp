@@ -2,10 +2,14 @@
 #include "ptrace/codecache/recorder/file_watch.hpp"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 
 #include <gtest/gtest.h>
 
+#include "arch/base/page.hpp"
+#include "arch/base/value_kind.hpp"
+#include "decoder/trace/constant_memory.hpp"
 #include "test/unit/ptrace/codecache/recorder/stopped_child.hpp"
 
 namespace backtrail::tracee::cache {
@@ -24,8 +28,12 @@ class FileWatchTest : public ::testing::Test {
   }
 
   StoppedChild child;
-  FileWatch watch;
+  FileWatch watch{child.process()};
 };
+
+int some_code() {
+  return 1;
+}
 
 TEST_F(FileWatchTest, OrdinaryCallsWriteNoOthersMemory) {
   EXPECT_FALSE(possible_after(SYS_getpid, {}));
@@ -44,6 +52,30 @@ TEST_F(FileWatchTest, NoticesAWriteToAnotherProcess) {
 
 TEST_F(FileWatchTest, NoticesRequestsThatTheKernelFulfilsLater) {
   EXPECT_TRUE(possible_after(SYS_io_uring_setup, {8, 0}));
+}
+
+TEST_F(FileWatchTest, MemoryIsConstantUntilACallMayChangeIt) {
+  const TraceeAddr code{reinterpret_cast<std::uint64_t>(&some_code)};
+  decoder::ConstantMemory memory;
+  std::uint64_t record = 0;
+  const auto tell = [&](arch::ValueKind kind) {
+    ++record;
+    for (decoder::ValueFact fact : watch.tell_memory(kind)) {
+      fact.record = record;
+      memory.take(fact);
+    }
+  };
+  tell(arch::kConstantKind);
+  EXPECT_EQ(memory.bytes_at(1, code, 1), 1U);
+  child.stand_before(SYS_mprotect, {page_begin(code.value()), kPageBytes, PROT_READ | PROT_WRITE});
+  watch.begin(child.thread());
+  // Another thread may see the mapping as it was.
+  tell(arch::kBecomesConstantKind);
+  child.stand_behind(0);
+  watch.end(child.thread());
+  tell(arch::kBecomesConstantKind);
+  EXPECT_EQ(memory.bytes_at(3, code, 1), 0U);
+  EXPECT_EQ(memory.bytes_at(4, code, 1), 1U);
 }
 
 TEST_F(FileWatchTest, NoticesCallsOfAnUnknownForm) {
