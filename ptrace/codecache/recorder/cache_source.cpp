@@ -113,6 +113,21 @@ void CacheSource::drop_space() {
   part_.give_back();
 }
 
+void CacheSource::look_for_damage() {
+  if (!part_.space().code().is_damaged() || part_.space().disabled()) return;
+  log::ptrace().warn("pid={}: it has written to the recorder's memory, and is stepped from here on",
+                     process_.pid());
+  part_.space().kept().give_up();
+  cache::disable(process_, *sums_, "the program has written to the recorder's memory");
+  cache::evict(process_);
+}
+
+bool CacheSource::serve(Thread& thread) {
+  const bool served = misses_.serve(thread);
+  if (served) look_for_damage();
+  return served;
+}
+
 void CacheSource::disable_thread(std::string why) {
   if (!why_stepping_.empty()) return;
   log::ptrace().info("pid={}: stepping from here on: {}", process_.pid(), why);
@@ -479,6 +494,7 @@ Result<void> CacheSource::leave(Thread& thread) {
         thread.tid(), stopped_at.pc(), stopped_at[UserReg::kR10], stopped_at[UserReg::kR11],
         stopped_at.sp());
     disable_thread("the thread left translated code by itself");
+    part_.space().kept().give_up();
   }
   translate::ProgramState native =
       cache::program_state(part_.space().code(), part_.memory(), place, stopped_at);
@@ -511,6 +527,7 @@ StopVerdict CacheSource::miss(Thread& thread) {
   const StatisticsTimer timer{measures_ ? &sums_->serving : nullptr};
   const TraceeAddr log{part_.memory().read(Slot::kLog)};
   const cache::MissAnswer found = misses_.find_next(thread, log);
+  look_for_damage();
   counts_.note_miss(log, found.why);
   const auto regs = thread.user_regs();
   if (!found.next || !regs) return missed(thread, found);

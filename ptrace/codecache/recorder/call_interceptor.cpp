@@ -20,12 +20,22 @@ CallInterceptor::CallInterceptor(Process& process, bool keeps_translations,
       filter_{process, disable},
       limit_{process, keeps_translations},
       removal_{process, disable},
+      own_memory_{process, removal_, disable},
       tracing_{process} {}
 
 CallInterceptor::Next CallInterceptor::prepare(Thread& thread, const SourceResume& how) {
   filter_.cancel();
   if (removal_.has_to_wait(thread)) return Next::kWait;
-  if (how.signal != 0 || !process_.reports_tracing) return Next::kGo;
+  if (how.signal != 0) return Next::kGo;
+  switch (own_memory_.begin(thread)) {
+    case OwnMemoryCalls::Found::kWait:
+      return Next::kWait;
+    case OwnMemoryCalls::Found::kMade:
+      return Next::kGoElsewhere;
+    case OwnMemoryCalls::Found::kNone:
+      break;
+  }
+  if (!process_.reports_tracing) return Next::kGo;
   switch (tracing_.begin(thread)) {
     case TracingCalls::Found::kRequest:
       return Next::kRequest;

@@ -15,6 +15,7 @@
 #include "ptrace/codecache/recorder/filter_calls.hpp"
 #include "ptrace/codecache/recorder/limit_calls.hpp"
 #include "ptrace/codecache/recorder/memory_removal.hpp"
+#include "ptrace/codecache/recorder/own_memory_calls.hpp"
 #include "ptrace/codecache/recorder/tracing_calls.hpp"
 #include "ptrace/codecache/syscalls/syscall_policy.hpp"
 #include "ptrace/os/wait_status.hpp"
@@ -93,6 +94,7 @@ class CallInterceptor {
   FilterCalls filter_;
   LimitCalls limit_;
   MemoryRemoval removal_;
+  OwnMemoryCalls own_memory_;
   TracingCalls tracing_;
   std::optional<MappingChange> mappings_;  ///< Change by the call that was begun.
 };

@@ -249,17 +249,20 @@ void store(std::uint64_t& where, std::uint64_t value) {
 
 /// Writes the ranges while threads may read them. The first range covers everything while the
 /// others change, and for good if they do not fit; otherwise it is empty.
-void write_ranges(const ExecutableMap& map, std::span<std::uint8_t> bytes) {
+void write_ranges(const ExecutableMap& map, std::span<const ExecutableMap::Part> ours,
+                  std::span<std::uint8_t> bytes) {
   void* first = bytes.data();
   const std::span ranges{static_cast<PolicyRange*>(first), translate::kPolicyRanges};
   store(ranges[0].negated_end, 0 - kEnd.value());
   store(ranges[0].negated_begin, ~std::uint64_t{0});
   std::size_t count = 1;
-  for (const auto& [begin, end] : map.everything()) {
-    if (count + 1 == ranges.size()) return;
-    store(ranges[count].negated_end, 0 - end.value());
-    store(ranges[count].negated_begin, 0 - begin.value());
-    ++count;
+  for (const std::span<const ExecutableMap::Part> parts : {std::span{map.everything()}, ours}) {
+    for (const auto& [begin, end] : parts) {
+      if (count + 1 == ranges.size()) return;
+      store(ranges[count].negated_end, 0 - end.value());
+      store(ranges[count].negated_begin, 0 - begin.value());
+      ++count;
+    }
   }
   store(ranges[count].negated_begin, 0);
   store(ranges[0].negated_end, 0);
@@ -351,7 +354,8 @@ const arch::cpu::translate::InlineSystemCalls& inline_system_calls() {
   return calls;
 }
 
-void write_policy(const ExecutableMap& map, std::span<std::uint8_t> policy) {
+void write_policy(const ExecutableMap& map, std::span<const ExecutableMap::Part> ours,
+                  std::span<std::uint8_t> policy) {
   const auto part = [&](Policy which, std::size_t bytes) {
     return policy.subspan(static_cast<std::size_t>(which), bytes);
   };
@@ -365,7 +369,7 @@ void write_policy(const ExecutableMap& map, std::span<std::uint8_t> policy) {
     segv[i] = static_cast<std::uint8_t>(i >> (SIGSEGV - 9) & 1);
     traced[i] = static_cast<std::uint8_t>(i & 1U);
   }
-  write_ranges(map, part(Policy::kRanges, translate::kPolicyRanges * sizeof(PolicyRange)));
+  write_ranges(map, ours, part(Policy::kRanges, translate::kPolicyRanges * sizeof(PolicyRange)));
 }
 
 void write_opens(bool sees_all, std::span<std::uint8_t> policy) {

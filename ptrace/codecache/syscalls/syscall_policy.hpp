@@ -19,9 +19,10 @@ namespace backtrail::tracee::cache {
 /// recorder, and they return to the instruction after them.
 [[nodiscard]] const arch::cpu::translate::InlineSystemCalls& inline_system_calls();
 
-/// Writes the executable ranges that checks of inline calls read. `policy` holds the bytes of
-/// translate::Policy.
-void write_policy(const ExecutableMap& map, std::span<std::uint8_t> policy);
+/// Writes the ranges that checks of inline calls read: executable memory, and that of the recorder
+/// (`ours`). `policy` holds the bytes of translate::Policy.
+void write_policy(const ExecutableMap& map, std::span<const ExecutableMap::Part> ours,
+                  std::span<std::uint8_t> policy);
 /// Writes which files translated code opens itself, by open()'s flags.
 /// @param sees_all Exclude all.
 void write_opens(bool sees_all, std::span<std::uint8_t> policy);

@@ -75,7 +75,7 @@ TEST(SyscallPolicy, MakesACallOfUnknownNumberOnlyIfItIsAlwaysMade) {
 TEST(SyscallPolicy, WritesTheExecutableRanges) {
   std::array<std::uint8_t, translate::kPolicyBytes> policy{};
   ExecutableMap map;
-  write_policy(map, policy);
+  write_policy(map, {}, policy);
   const auto range = [&](std::size_t index) {
     PolicyRange found;
     std::memcpy(&found,
