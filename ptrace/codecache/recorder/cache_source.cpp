@@ -231,10 +231,13 @@ Result<void> CacheSource::go_natively(Thread& thread, const SourceResume& how) {
   if (process_.cache_space || persistent_store_ || process_.address_limit.program() ||
       process_.code_writers->shares_memory(process_)) {
     const auto regs = thread.user_regs();
-    if (regs && arch::cpu::is_syscall(process_.insn_bytes(regs->pc()))) {
+    const auto insn = regs ? process_.insn_bytes(regs->pc()) : std::span<const std::uint8_t>{};
+    if (arch::cpu::is_syscall(insn)) {
       if (process_.cache_space) write_guard_.begin_call(thread, *regs);
       calls_.begin(thread, *regs, how, part_ ? &part_.memory() : nullptr);
       if (values_ != ValueDepth::kFree) add_facts(call_facts_.begin(*regs));
+    } else if (cache::is_call_of_other_form(process_.isa(), regs->pc(), insn)) {
+      calls_.begin_other_form(thread);
     }
   }
   signal_facts_.forget();

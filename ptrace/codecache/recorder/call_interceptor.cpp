@@ -64,6 +64,13 @@ void CallInterceptor::begin(Thread& thread, const arch::cpu::UserRegs& regs,
   begin_effect(effect, regs);
 }
 
+void CallInterceptor::begin_other_form(Thread& thread) {
+  if (process_.cache_space) (void)process_.cache_space->protection().unprotect_all(thread);
+  mappings_ = any_mapping_change();
+  change_mappings(*mappings_);
+  for (CacheSpace* space : spaces_in_memory_of(process_)) space->segv_action().changed();
+}
+
 void CallInterceptor::begin_effect(SyscallEffect effect, const arch::cpu::UserRegs& regs) {
   switch (effect) {
     case SyscallEffect::kNone:

@@ -17,6 +17,7 @@
 
 #include "arch/base/page.hpp"
 #include "arch/cpu/syscall_abi.hpp"
+#include "arch/insn.hpp"
 
 namespace backtrail::tracee::cache {
 namespace translate = arch::cpu::translate;
@@ -318,7 +319,17 @@ MappingChange mapping_change_of(const arch::cpu::UserRegs& regs) {
     default:
       break;
   }
+  return any_mapping_change();
+}
+
+MappingChange any_mapping_change() {
   return {TraceeAddr{}, kEnd, true};
+}
+
+bool is_call_of_other_form(arch::Isa isa, TraceeAddr pc, std::span<const std::uint8_t> code) {
+  if (isa != arch::Isa::kAmd64 || arch::cpu::is_syscall(code)) return false;
+  return arch::cpu::has_syscall_opcode(code) &&
+         arch::decode_insn(isa, pc, code).kind == arch::InsnKind::kSystemCall;
 }
 
 const arch::cpu::translate::InlineSystemCalls& inline_system_calls() {

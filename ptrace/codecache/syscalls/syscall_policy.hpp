@@ -10,6 +10,7 @@
 #include "arch/base/address.hpp"
 #include "arch/cpu/registers.hpp"
 #include "arch/cpu/translator.hpp"
+#include "arch/isa.hpp"
 #include "ptrace/codecache/program/executable_map.hpp"
 
 namespace backtrail::tracee::cache {
@@ -61,6 +62,12 @@ struct MappingChange {
   TraceeAddr other_end = {};
 };
 [[nodiscard]] MappingChange mapping_change_of(const arch::cpu::UserRegs& regs);
+/// Returns the most that any call can do.
+[[nodiscard]] MappingChange any_mapping_change();
+/// Returns true if code in 64-bit mode begins with a system call that is not a plain SYSCALL
+/// instruction: INT 0x80, whose numbers mean other calls, for example.
+[[nodiscard]] bool is_call_of_other_form(arch::Isa isa, TraceeAddr pc,
+                                         std::span<const std::uint8_t> code);
 
 /// A call of effect kAddressLimit.
 struct LimitCall {
