@@ -18,6 +18,10 @@ inline constexpr std::uint64_t kSyscallInsnBytes = kSyscallInsn.size();
   return code.size() >= kSyscallInsnBytes && code[0] == kSyscallInsn[0] &&
          code[1] == kSyscallInsn[1];
 }
+/// True for code that begins with INT 0x80, which makes a system call of 32-bit programs.
+[[nodiscard]] constexpr bool is_int80(std::span<const std::uint8_t> code) {
+  return code.size() >= kSyscallInsnBytes && code[0] == 0xcd && code[1] == 0x80;
+}
 /// False for code without the bytes of any instruction that makes a system call: SYSCALL, SYSENTER,
 /// INT 0x80, with or without prefixes. Whether its first instruction does, decode_insn() tells.
 [[nodiscard]] constexpr bool has_syscall_opcode(std::span<const std::uint8_t> code) {

@@ -25,7 +25,7 @@ TEST_P(OwnMemory, IsNotTheirs) {
 
 INSTANTIATE_TEST_SUITE_P(Programs, OwnMemory,
                          testing::Values("writes", "spoils", "data", "hides", "unmaps", "moves",
-                                         "discards", "around"),
+                                         "discards", "around", "old"),
                          [](const auto& test) { return std::string{test.param}; });
 
 TEST(OwnMemoryPlace, IsGivenUpForTheProgramsMemory) {

@@ -17,6 +17,8 @@
 namespace backtrail::tracee::cache {
 namespace {
 
+using arch::cpu::UserReg;
+
 /// Returns what the recorder has mapped in the memory that the process uses, ascending.
 std::vector<MemoryRange> recorders_memory(Process& process) {
   std::vector<MemoryRange> ranges;
@@ -30,17 +32,35 @@ std::vector<MemoryRange> recorders_memory(Process& process) {
 }
 
 /// Makes the thread return from the call before which it stands.
-bool return_from_call(Thread& thread, const arch::cpu::UserRegs& regs, int error) {
-  return thread.set_user_regs(after_call(regs, 0 - static_cast<std::uint64_t>(error))).has_value();
+bool return_from_call(Thread& thread, int error) {
+  const auto regs = thread.user_regs();
+  if (!regs) return false;
+  const std::uint64_t result = 0 - static_cast<std::uint64_t>(error);
+  arch::cpu::UserRegs after = after_call(*regs, result);
+  if (!arch::cpu::is_syscall(thread.process().insn_bytes(regs->pc()))) {
+    // INT 0x80, which is as long, leaves these as they were.
+    for (const UserReg reg : {UserReg::kRcx, UserReg::kR11}) after[reg] = (*regs)[reg];
+  }
+  return thread.set_user_regs(after).has_value();
 }
 
 }  // namespace
 
+std::optional<arch::cpu::UserRegs> OwnMemoryCalls::mapping_call(Thread& thread) {
+  const auto regs = thread.user_regs();
+  if (!regs) return std::nullopt;
+  const bool may_be_plain = effect_of(*regs) == SyscallEffect::kMappings;
+  const auto plain = as_plain_call(*regs);
+  if (!may_be_plain && !plain) return std::nullopt;
+  const auto insn = process_.insn_bytes(regs->pc());
+  if (may_be_plain && arch::cpu::is_syscall(insn)) return *regs;
+  return arch::cpu::is_int80(insn) ? plain : std::nullopt;
+}
+
 OwnMemoryCalls::Found OwnMemoryCalls::begin(Thread& thread) {
   if (!process_.cache_space) return Found::kNone;
-  const auto regs = thread.user_regs();
-  if (!regs || effect_of(*regs) != SyscallEffect::kMappings) return Found::kNone;
-  if (!arch::cpu::is_syscall(process_.insn_bytes(regs->pc()))) return Found::kNone;
+  const auto regs = mapping_call(thread);
+  if (!regs) return Found::kNone;
   const CallAround call = call_around(*regs, recorders_memory(process_));
   switch (call.names) {
     case CallAround::Names::kNothing:
@@ -71,15 +91,14 @@ OwnMemoryCalls::Found OwnMemoryCalls::replace(Thread& thread, const arch::cpu::U
     }
   }
   // A thread does not leave translated code, or the memory is that of another process.
-  return return_from_call(thread, regs, ENOMEM) ? Found::kMade : Found::kNone;
+  return return_from_call(thread, ENOMEM) ? Found::kMade : Found::kNone;
 }
 
 OwnMemoryCalls::Found OwnMemoryCalls::make_around(Thread& thread, const arch::cpu::UserRegs& regs,
                                                   const CallAround& call) {
   warn(regs, "it has no effect on that");
   const int error = make_parts(thread, regs, call);
-  return return_from_call(thread, regs, error != 0 ? error : call.error) ? Found::kMade
-                                                                         : Found::kNone;
+  return return_from_call(thread, error != 0 ? error : call.error) ? Found::kMade : Found::kNone;
 }
 
 int OwnMemoryCalls::make_parts(Thread& thread, const arch::cpu::UserRegs& regs,

@@ -4,6 +4,8 @@
 /// Keeps the program's system calls from changing the recorder's memory.
 
 #include <cstdint>
+#include <optional>
+#include <utility>
 
 #include "arch/cpu/registers.hpp"
 #include "ptrace/codecache/recorder/disable_space.hpp"
@@ -35,6 +37,9 @@ class OwnMemoryCalls {
   Found begin(Thread& thread);
 
  private:
+  /// Returns the registers of the call that the thread is about to make, as a SYSCALL instruction
+  /// has them; nullopt if it changes no mappings.
+  std::optional<arch::cpu::UserRegs> mapping_call(Thread& thread);
   Found replace(Thread& thread, const arch::cpu::UserRegs& regs);
   Found make_around(Thread& thread, const arch::cpu::UserRegs& regs, const CallAround& call);
   /// Makes the parts of the call; returns the first errno, or 0.

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +13,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { kMost = 512, kWork = 200, kPage = 4096 };
+enum { kMost = 512, kWork = 40, kPage = 4096 };
 
 struct Mapping {
   char* begin;
@@ -76,6 +77,32 @@ static void write_file(const struct Mapping* at) {
   close(file);
 }
 
+/* Makes a system call of a 32-bit program. */
+static int old_call(int number, const struct Mapping* at, int argument) {
+  long result;
+  __asm__ volatile("int $0x80"
+                   : "=a"(result)
+                   : "a"(number), "b"(at->begin), "c"(at->bytes), "d"(argument)
+                   : "memory", "r8", "r9", "r10", "r11");
+  return (int)result;
+}
+
+static void has_none(int number) {
+  (void)number;
+  _exit(0);
+}
+
+/* Changes a mapping below 4 GiB by INT 0x80, if the kernel has such calls. */
+static void change_by_old_calls(const struct Mapping* at) {
+  enum { kGetpid = 20, kMunmap = 91, kMprotect = 125 };
+  if ((unsigned long)at->begin >> 32 != 0) return;
+  signal(SIGSEGV, has_none);
+  (void)old_call(kGetpid, at, 0);
+  signal(SIGSEGV, SIG_DFL);
+  if (old_call(kMprotect, at, PROT_NONE) != -ENOMEM) exit(3);
+  if (old_call(kMunmap, at, 0) != 0) exit(3);
+}
+
 static void change(const char* how, const struct Mapping* at) {
   const int all = PROT_READ | PROT_WRITE | PROT_EXEC;
   if (strcmp(how, "writes") == 0) {
@@ -101,6 +128,8 @@ static void change(const char* how, const struct Mapping* at) {
   } else if (strcmp(how, "discards") == 0) {
     if (madvise(at->begin, at->bytes, MADV_REMOVE) == 0 || errno != ENOMEM) exit(3);
     if (madvise(at->begin, at->bytes, MADV_DOFORK) == 0 || errno != ENOMEM) exit(3);
+  } else if (strcmp(how, "old") == 0) {
+    change_by_old_calls(at);
   } else if (strcmp(how, "file") == 0) {
     write_file(at);
   }
