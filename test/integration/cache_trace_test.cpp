@@ -89,6 +89,7 @@ std::vector<ProgramCase> other_programs() {
           {"faults"},
           {"handlers"},
           {"masks"},
+          {"other_calls"},
           {"rewritten"},
           {"segments"},
           {"sandbox"},

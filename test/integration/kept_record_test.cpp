@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `backtrail record --values=most` keeps translations, beside those of runs without values.
+// `backtrail record` keeps translations; with values, beside those of runs without values.
 
 #include <regex>
 #include <string>
@@ -85,6 +85,20 @@ INSTANTIATE_TEST_SUITE_P(Programs, KeptWithValuesOfACrash,
                          testing::Values(Program{"valued", {BT_INFERIOR_DIR "/valued"}},
                                          Program{"valued_O2", {BT_INFERIOR_DIR "/valued_O2"}}),
                          [](const auto& program) { return std::string{program.param.name}; });
+
+TEST(KeptFiles, MayBeEmptiedWhileTheyAreInUse) {
+  const OwnCache cache;
+  const auto run = [&](const std::string& script) {
+    return cache.run(with({"record", "--"}, shell(script)));
+  };
+  const std::string work = "for i in 1 2 3; do /bin/echo $i; done; printf 'a\nb\n' | sort";
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(run(work).status, 0);
+  const Ran emptied =
+      run("for f in " + cache.folder() + "/backtrail/*.code; do : > $f; done; " + work);
+  EXPECT_EQ(emptied.status, 0);
+  EXPECT_EQ(emptied.output, "1\n2\n3\na\nb\n");
+  EXPECT_EQ(run(work).output, emptied.output);
+}
 
 }  // namespace
 }  // namespace backtrail::test

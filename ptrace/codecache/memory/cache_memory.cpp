@@ -315,13 +315,19 @@ Result<void> CacheMemory::remove(Thread& thread) {
   return {};
 }
 
+std::vector<std::pair<TraceeAddr, TraceeAddr>> CacheMemory::ranges() const {
+  std::vector<std::pair<TraceeAddr, TraceeAddr>> ranges{{mapping(), mapping() + kSharedBytes},
+                                                        {table_, table_ + kTableSpan}};
+  for (const ThreadChunk& chunk : chunks_) {
+    ranges.emplace_back(chunk.base, chunk.base + kThreadsBytes);
+  }
+  return ranges;
+}
+
 bool CacheMemory::has_mapped(TraceeAddr address) const {
-  const auto is_in = [=](TraceeAddr begin, std::uint64_t bytes) {
-    return address >= begin && address < begin + bytes;
-  };
-  return is_in(mapping(), kSharedBytes) || is_in(table_, kTableSpan) ||
-         std::any_of(chunks_.begin(), chunks_.end(),
-                     [&](const ThreadChunk& chunk) { return is_in(chunk.base, kThreadsBytes); });
+  return std::ranges::any_of(ranges(), [=](const auto& range) {
+    return address >= range.first && address < range.second;
+  });
 }
 
 ThreadMemory CacheMemory::part(std::size_t index) const {

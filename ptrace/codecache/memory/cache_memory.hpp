@@ -74,6 +74,8 @@ class CacheMemory : public CodeMemory {
   [[nodiscard]] bool removed() const { return removed_; }
   /// Returns true if the address is in memory that the recorder has mapped.
   [[nodiscard]] bool has_mapped(TraceeAddr address) const;
+  /// Returns all memory that the recorder has mapped, as [first, second).
+  [[nodiscard]] std::vector<std::pair<TraceeAddr, TraceeAddr>> ranges() const;
 
   [[nodiscard]] TraceeAddr code() const override { return code_; }
   /// Returns the mappings of the process that create() has found, and that of the code; at most

@@ -30,6 +30,15 @@ using arch::cpu::kStackAlignment;
 /// As /proc/PID/maps shows it.
 constexpr const char* kName = "backtrail";
 
+/// Sets the size for good: memory that is mapped beyond the end of its file raises SIGBUS.
+Result<void> set_last_size(int fd, std::uint64_t bytes) {
+  BT_CHECKED(set_memory_file_size(fd, bytes));
+  if (::fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
+    return fail_errno("fcntl(F_ADD_SEALS)");
+  }
+  return {};
+}
+
 bool is_file_of(int fd, const std::string& path) {
   struct stat ours {};
   struct stat theirs {};
@@ -40,9 +49,9 @@ bool is_file_of(int fd, const std::string& path) {
 }  // namespace
 
 Result<UniqueFd> make_memfd(std::uint64_t bytes) {
-  UniqueFd file{::memfd_create(kName, MFD_CLOEXEC)};
+  UniqueFd file{::memfd_create(kName, MFD_CLOEXEC | MFD_ALLOW_SEALING)};
   if (!file) return fail_errno("memfd_create");
-  BT_CHECKED(set_memory_file_size(file.get(), bytes));
+  BT_CHECKED(set_last_size(file.get(), bytes));
   return file;
 }
 
@@ -74,13 +83,14 @@ Result<ProgramFile> ProgramFile::make(Process& process, RemoteCalls& remote,
                                       const BorrowedName& name, std::uint64_t bytes) {
   // Kernels that refuse executable memfds still allow this mapping to be executed.
   BT_CHECKED(name.set(kName));
-  const auto made = remote.stepped_call(SYS_memfd_create, {name.at().value(), MFD_CLOEXEC});
+  const auto made =
+      remote.stepped_call(SYS_memfd_create, {name.at().value(), MFD_CLOEXEC | MFD_ALLOW_SEALING});
   if (!made && !process.filters.empty()) return make_here(process, remote, name, bytes);
   BT_TRY(const std::uint64_t there, made);
   UniqueFd here{::open(ProcFs{}.path(process.pid(), "fd/" + std::to_string(there)).c_str(),
                        O_RDWR | O_CLOEXEC)};
   const auto sized =
-      here ? set_memory_file_size(here.get(), bytes) : fail_errno("open the program's memfd");
+      here ? set_last_size(here.get(), bytes) : fail_errno("open the program's memfd");
   if (sized) return ProgramFile{std::move(here), there};
   (void)remote.call(SYS_close, {there});
   return fail(sized.error());

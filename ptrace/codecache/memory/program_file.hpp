@@ -47,7 +47,8 @@ class BorrowedName {
   Bytes saved_;
 };
 
-/// Makes a memfd of this size for the recorder. Errors: the errnos of the calls.
+/// Makes a memfd of this size for the recorder, which nobody can make shorter. Errors: the errnos
+/// of the calls.
 [[nodiscard]] Result<UniqueFd> make_memfd(std::uint64_t bytes);
 
 class ProgramFile {

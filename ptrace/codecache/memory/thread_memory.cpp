@@ -52,7 +52,7 @@ void ThreadMemory::set_request(Request state) {
 }
 
 std::span<const std::uint32_t> ThreadMemory::entries(TraceeAddr log) const {
-  if (log < log_.begin || log > log_.end) return {};
+  if (!log_.holds(log)) return {};
   // A log begins at a page boundary and contains nothing but entries.
   const void* begin = log_.host;
   return {static_cast<const std::uint32_t*>(begin), (log - log_.begin) / sizeof(std::uint32_t)};

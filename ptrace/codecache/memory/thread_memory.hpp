@@ -23,6 +23,10 @@ struct LogRange {
   TraceeAddr end;
 
   [[nodiscard]] std::uint64_t bytes() const { return end - begin; }
+  /// Returns true if `log` can be a log pointer: it is the place of an entry, or the end.
+  [[nodiscard]] bool holds(TraceeAddr log) const {
+    return log >= begin && log <= end && (log - begin) % sizeof(std::uint32_t) == 0;
+  }
 };
 
 /// A thread part, as the server sees it.

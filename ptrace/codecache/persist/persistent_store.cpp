@@ -13,8 +13,10 @@
 #include <unistd.h>
 
 #include "arch/base/log.hpp"
+#include "ptrace/codecache/persist/fixed_view.hpp"
 #include "ptrace/codecache/persist/kept_name.hpp"
 #include "ptrace/codecache/persist/validation.hpp"
+#include "ptrace/os/file_facts.hpp"
 #include "ptrace/os/unique_fd.hpp"
 
 namespace backtrail::tracee::cache {
@@ -30,43 +32,40 @@ bool is_ours(const struct stat& facts) {
   return facts.st_uid == ::geteuid() && (facts.st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
 
-/// The file of a descriptor, mapped.
-class FileView {
- public:
-  /// `read_soon`: all of it will be read.
-  FileView(int fd, std::uint64_t size, bool read_soon) {
-    // Files are replaced, never written to, so mapped contents do not change.
-    const int flags = MAP_PRIVATE | (read_soon ? MAP_POPULATE : 0);
-    void* mapped = ::mmap(nullptr, size, PROT_READ, flags, fd, 0);
-    if (mapped == MAP_FAILED) return;
-    bytes_ = {static_cast<const std::uint8_t*>(mapped), size};
-  }
-  ~FileView() {
-    if (!bytes_.empty())
-      ::munmap(const_cast<std::uint8_t*>(bytes_.data()), bytes_.size());  // NOLINT
-  }
-  FileView(const FileView&) = delete;
-  FileView& operator=(const FileView&) = delete;
-  [[nodiscard]] std::span<const std::uint8_t> bytes() const { return bytes_; }
-
- private:
-  std::span<const std::uint8_t> bytes_;
-};
-
-std::shared_ptr<const PersistentCode> map_code(int fd, const struct stat& facts,
-                                               const std::string& key, bool whole) {
-  const auto size = static_cast<std::uint64_t>(facts.st_size);
-  if (size == 0 || size > kMostPersistentFileBytes) return nullptr;
-  const auto view = std::make_shared<const FileView>(fd, size, !whole);
-  return PersistentCode::from_bytes(view->bytes(), key, view, whole);
+/// Returns the code in a file; null if it is of no use. `validated`: the file was read before in
+/// the state of view->facts().
+std::shared_ptr<const PersistentCode> code_in(std::shared_ptr<FixedView> view,
+                                              const std::string& key, bool validated) {
+  const auto size = static_cast<std::uint64_t>(view->facts().st_size);
+  if (size > kMostPersistentFileBytes || !view->map(!validated)) return nullptr;
+  const bool whole = validated && view->is_as_it_was();
+  const auto bytes = view->bytes();
+  return PersistentCode::from_bytes(bytes, key, std::move(view), whole);
 }
 
-/// Maps the file just written.
-std::shared_ptr<const PersistentCode> map_written(int fd, const std::string& key) {
-  struct stat facts {};
-  if (::fstat(fd, &facts) != 0) return nullptr;
-  return map_code(fd, facts, key, true);  // clang 14 loses track of the shared_ptr
-}  // NOLINT(clang-analyzer-cplusplus.NewDeleteLeaks)
+/// Opens the file just written, which another recorder may have replaced.
+std::shared_ptr<const PersistentCode> open_written(const fs::path& path, const struct stat& written,
+                                                   const std::string& key) {
+  UniqueFd fd{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW)};
+  if (!fd) return nullptr;
+  auto view = std::make_shared<FixedView>(std::move(fd));
+  const struct stat& facts = view->facts();
+  if (!S_ISREG(facts.st_mode) || !is_ours(facts)) return nullptr;
+  const bool is_it = facts_of(facts) == facts_of(written);
+  return code_in(std::move(view), key, is_it);
+}
+
+/// Writes the code to memory that nobody can change.
+std::shared_ptr<const PersistentCode> put_in_memory(const std::string& key,
+                                                    const PersistentPieces& code) {
+  UniqueFd memory{::memfd_create("backtrail", MFD_CLOEXEC | MFD_ALLOW_SEALING)};
+  constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL;
+  if (!memory || !write_persistent(memory.get(), key, code) ||
+      ::fcntl(memory.get(), F_ADD_SEALS, kSeals) != 0) {
+    return nullptr;
+  }
+  return code_in(std::make_shared<FixedView>(std::move(memory)), key, true);
+}
 
 }  // namespace
 
@@ -115,13 +114,13 @@ std::shared_ptr<const PersistentCode> PersistentStore::find(const std::string& k
   auto& code = entries_[key];
   if (folder_.empty() || !folder_is_private(false)) return nullptr;
   const fs::path path = file_of(key);
-  const UniqueFd fd{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW)};
-  struct stat facts {};
-  if (!fd || ::fstat(fd.get(), &facts) != 0 || !S_ISREG(facts.st_mode) || !is_ours(facts)) {
-    return nullptr;
-  }
+  UniqueFd fd{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)};
+  if (!fd) return nullptr;
+  auto view = std::make_shared<FixedView>(std::move(fd));
+  const struct stat facts = view->facts();
+  if (!S_ISREG(facts.st_mode) || !is_ours(facts)) return nullptr;
   const bool validated = is_validated(path, facts);
-  code = map_code(fd.get(), facts, key, validated);
+  code = code_in(std::move(view), key, validated);
   if (!code) log::ptrace().debug("kept code of {} is of no use", key);
   if (code && !validated) note_validated(path, facts);
   return code;
@@ -139,8 +138,7 @@ std::shared_ptr<const PersistentCode> PersistentStore::put(const std::string& ke
   auto made = put_in_folder(key, code);
   if (!made) {
     lost_ = true;
-    const UniqueFd memory{::memfd_create("backtrail", MFD_CLOEXEC)};
-    if (memory && write_persistent(memory.get(), key, code)) made = map_written(memory.get(), key);
+    made = put_in_memory(key, code);
   }
   if (made) entries_[key] = made;
   unsaved_.clear(key);
@@ -192,15 +190,17 @@ std::shared_ptr<const PersistentCode> PersistentStore::put_in_folder(const std::
   if (folder_.empty() || !folder_is_private(true)) return nullptr;
   const fs::path target = file_of(key);
   const fs::path made = fmt::format("{}.{}", target.string(), ::getpid());
-  const UniqueFd fd{
-      ::open(made.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, kOwnerFile)};
+  UniqueFd fd{::open(made.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, kOwnerFile)};
   if (!fd) return nullptr;
   if (!write_persistent(fd.get(), key, code) || ::rename(made.c_str(), target.c_str()) != 0) {
     ::unlink(made.c_str());
     return nullptr;
   }
   wrote_ = true;
-  return map_written(fd.get(), key);
+  struct stat facts {};
+  if (::fstat(fd.get(), &facts) != 0) return nullptr;
+  fd.reset();  // as long as it is open, nobody gets a lease
+  return open_written(target, facts, key);
 }
 
 void PersistentStore::remove_oldest() const {

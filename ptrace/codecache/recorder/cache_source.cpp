@@ -115,6 +115,21 @@ void CacheSource::drop_space() {
   part_.give_back();
 }
 
+void CacheSource::look_for_damage() {
+  if (!part_.space().code().is_damaged() || part_.space().disabled()) return;
+  log::ptrace().warn("pid={}: it has written to the recorder's memory, and is stepped from here on",
+                     process_.pid());
+  part_.space().kept().give_up();
+  cache::disable(process_, *sums_, "the program has written to the recorder's memory");
+  cache::evict(process_);
+}
+
+bool CacheSource::serve(Thread& thread) {
+  const bool served = misses_.serve(thread);
+  if (served) look_for_damage();
+  return served;
+}
+
 void CacheSource::disable_thread(std::string why) {
   if (!why_stepping_.empty()) return;
   log::ptrace().info("pid={}: stepping from here on: {}", process_.pid(), why);
@@ -220,10 +235,13 @@ Result<void> CacheSource::go_natively(Thread& thread, const SourceResume& how) {
   if (process_.cache_space || persistent_store_ || process_.address_limit.program() ||
       process_.code_writers->shares_memory(process_)) {
     const auto regs = thread.user_regs();
-    if (regs && arch::cpu::is_syscall(process_.insn_bytes(regs->pc()))) {
+    const auto insn = regs ? process_.insn_bytes(regs->pc()) : std::span<const std::uint8_t>{};
+    if (arch::cpu::is_syscall(insn)) {
       if (process_.cache_space) write_guard_.begin_call(thread, *regs);
       calls_.begin(thread, *regs, how, part_ ? &part_.memory() : nullptr);
       if (values_ != ValueDepth::kFree) add_facts(call_facts_.begin(*regs));
+    } else if (cache::is_call_of_other_form(process_.isa(), regs->pc(), insn)) {
+      calls_.begin_other_form(thread);
     }
   }
   signal_facts_.forget();
@@ -509,6 +527,7 @@ Result<void> CacheSource::leave(Thread& thread) {
         thread.tid(), stopped_at.pc(), stopped_at[UserReg::kR10], stopped_at[UserReg::kR11],
         stopped_at.sp());
     disable_thread("the thread left translated code by itself");
+    part_.space().kept().give_up();
   }
   translate::ProgramState native =
       cache::program_state(part_.space().code(), part_.memory(), place, stopped_at);
@@ -541,6 +560,7 @@ StopVerdict CacheSource::miss(Thread& thread) {
   const StatisticsTimer timer{measures_ ? &sums_->serving : nullptr};
   const TraceeAddr log{part_.memory().read(Slot::kLog)};
   const cache::MissAnswer found = misses_.find_next(thread, log);
+  look_for_damage();
   counts_.note_miss(log, found.why);
   const auto regs = thread.user_regs();
   if (!found.next || !regs) return missed(thread, found);

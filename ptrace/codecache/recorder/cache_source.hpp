@@ -58,7 +58,7 @@ class CacheSource final : public BranchSource, private StepperUser {
   [[nodiscard]] pid_t trace_request() const override { return calls_.trace_request(); }
   [[nodiscard]] bool may_ask() const override { return misses_.may_ask(); }
   void expect_service(bool on) override { misses_.expect_service(on); }
-  bool serve(Thread& thread) override { return misses_.serve(thread); }
+  bool serve(Thread& thread) override;
   void let_wait() override {
     misses_.let_wait();
     while (misses_.work_ahead()) {
@@ -98,6 +98,8 @@ class CacheSource final : public BranchSource, private StepperUser {
   /// Disables translated code for the thread, which is stepped from now on.
   void disable_thread(std::string why);
   void drop_space();
+  /// Ends translated code in the process if the program has written to the recorder's memory.
+  void look_for_damage();
   /// Takes the entries of the stopped thread's log up to the log pointer `log`.
   void take_log(TraceeAddr log);
   /// Hands on all records so far.

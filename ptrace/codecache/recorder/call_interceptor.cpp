@@ -20,12 +20,22 @@ CallInterceptor::CallInterceptor(Process& process, bool keeps_translations,
       filter_{process, disable},
       limit_{process, keeps_translations},
       removal_{process, disable},
+      own_memory_{process, removal_, disable},
       tracing_{process} {}
 
 CallInterceptor::Next CallInterceptor::prepare(Thread& thread, const SourceResume& how) {
   filter_.cancel();
   if (removal_.has_to_wait(thread)) return Next::kWait;
-  if (how.signal != 0 || !process_.reports_tracing) return Next::kGo;
+  if (how.signal != 0) return Next::kGo;
+  switch (own_memory_.begin(thread)) {
+    case OwnMemoryCalls::Found::kWait:
+      return Next::kWait;
+    case OwnMemoryCalls::Found::kMade:
+      return Next::kGoElsewhere;
+    case OwnMemoryCalls::Found::kNone:
+      break;
+  }
+  if (!process_.reports_tracing) return Next::kGo;
   switch (tracing_.begin(thread)) {
     case TracingCalls::Found::kRequest:
       return Next::kRequest;
@@ -52,6 +62,13 @@ void CallInterceptor::begin(Thread& thread, const arch::cpu::UserRegs& regs,
     if (changed) (void)changed_.begin(thread, regs, *changed);
   }
   begin_effect(effect, regs);
+}
+
+void CallInterceptor::begin_other_form(Thread& thread) {
+  if (process_.cache_space) (void)process_.cache_space->protection().unprotect_all(thread);
+  mappings_ = any_mapping_change();
+  change_mappings(*mappings_);
+  for (CacheSpace* space : spaces_in_memory_of(process_)) space->segv_action().changed();
 }
 
 void CallInterceptor::begin_effect(SyscallEffect effect, const arch::cpu::UserRegs& regs) {

@@ -15,6 +15,7 @@
 #include "ptrace/codecache/recorder/filter_calls.hpp"
 #include "ptrace/codecache/recorder/limit_calls.hpp"
 #include "ptrace/codecache/recorder/memory_removal.hpp"
+#include "ptrace/codecache/recorder/own_memory_calls.hpp"
 #include "ptrace/codecache/recorder/tracing_calls.hpp"
 #include "ptrace/codecache/syscalls/syscall_policy.hpp"
 #include "ptrace/os/wait_status.hpp"
@@ -63,6 +64,9 @@ class CallInterceptor {
   /// @param memory the thread's part of the recorder's memory; null if it has none
   void begin(Thread& thread, const arch::cpu::UserRegs& regs, const SourceResume& how,
              const ThreadMemory* memory);
+  /// As begin(), for a call of another form than SYSCALL (is_call_of_other_form()): the call may
+  /// do anything to any mapping.
+  void begin_other_form(Thread& thread);
   /// Call after begin(). Returns true if other threads must leave translated code first; what was
   /// begun is then undone.
   [[nodiscard]] bool has_to_wait(Thread& thread, const SourceResume& how);
@@ -93,6 +97,7 @@ class CallInterceptor {
   FilterCalls filter_;
   LimitCalls limit_;
   MemoryRemoval removal_;
+  OwnMemoryCalls own_memory_;
   TracingCalls tracing_;
   std::optional<MappingChange> mappings_;  ///< Change by the call that was begun.
 };

@@ -96,10 +96,8 @@ bool MemoryRemoval::is_wanted(Thread& thread, const WaitStatus& status) {
 
 bool MemoryRemoval::has_to_wait(Thread& thread) {
   const auto& space = process_.cache_space;
-  if (!space || !space->disabled() || !process_.address_limit.counts_ours() ||
-      space->memory().removed()) {
-    return false;
-  }
+  if (!space || !space->disabled() || space->memory().removed()) return false;
+  if (!process_.address_limit.counts_ours() && !space->is_given_up()) return false;
   if (wait_.has_to_go_on(space->threads().anybody_inside())) return true;
   wait_.end();
   if (space->threads().anybody_inside()) return false;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Removes the recorder's memory from a program whose address space is limited, when it wants more.
+/// Removes the recorder's memory from a program whose address space is limited, when it wants more,
+/// or that wants to have something else there.
 
 #include <optional>
 #include <utility>
@@ -23,6 +24,7 @@ class CacheSpace;
 /// Where the limit on address space counts the recorder's memory, a request of the program for
 /// memory may be refused only because of that. is_wanted() notices this and disables translated
 /// code; has_to_wait() removes the memory once no thread is inside; the request is then repeated.
+/// It also removes memory that was given up (CacheSpace::give_up_memory()).
 class MemoryRemoval {
  public:
   MemoryRemoval(Process& process, DisableSpace disable)

@@ -27,26 +27,24 @@ bool is_unknown_memory(const std::variant<TraceeAddr, translate::UntranslatableR
 MissAnswer answer_miss(Process& process, CacheSpace& space, const ThreadMemory& memory,
                        TraceeAddr log) {
   CodeCache& code = space.code();
-  const auto target = target_of_last_exit(code, memory, log);
-  if (!target) return {};
-  const std::uint32_t exit_id = memory.entries(log).back();
-  const translate::Exit exit = *code.exit(exit_id);
-  if (exit.kind == translate::ExitKind::kUntranslatable) return {{}, exit.reason};
-  const bool indirect = exit.kind == translate::ExitKind::kIndirect;
-  const bool stale = exit.kind == translate::ExitKind::kStale;
-  if (stale) process.insns().invalidate(*target, *target + kMostCheckedBytes);
+  const auto exit = last_exit(code, memory, log);
+  if (!exit) return {};
+  if (exit->kind == translate::ExitKind::kUntranslatable) return {{}, exit->reason};
+  const bool indirect = exit->kind == translate::ExitKind::kIndirect;
+  const bool stale = exit->kind == translate::ExitKind::kStale;
+  if (stale) process.insns().invalidate(exit->to, exit->to + kMostCheckedBytes);
   const auto find = [&] {
-    return stale      ? code.renew(exit_id)
-           : indirect ? code.ib_entry(*target)
-                      : code.translation(*target);
+    return stale      ? code.renew(exit->id)
+           : indirect ? code.ib_entry(exit->to)
+                      : code.translation(exit->to);
   };
   auto translation = find();
-  if (is_unknown_memory(translation) && space.finds_new_code(*target)) translation = find();
+  if (is_unknown_memory(translation) && space.finds_new_code(exit->to)) translation = find();
   if (const auto* reason = std::get_if<translate::UntranslatableReason>(&translation)) {
     return {{}, *reason};
   }
   const TraceeAddr next = std::get<TraceeAddr>(translation);
-  if (!indirect && !stale) code.link(exit_id, next);
+  if (!indirect && !stale) code.link(exit->id, next);
   return {next, {}};
 }
 

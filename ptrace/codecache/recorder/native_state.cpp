@@ -93,7 +93,10 @@ translate::ProgramState program_state(const CodeCache& code, const ThreadMemory&
       translate::state_in_dispatch_stub(place->map_entry, place->registers_saved, stopped, read);
   if (place->registers_saved) leave_syscall(state.regs);
   const bool indirect = (place->map_entry.flags & translate::kTargetInR10) != 0;
-  if (!indirect) state.pc = target_of_last_exit(code, memory, state.log).value_or(TraceeAddr{});
+  if (!indirect) {
+    const auto exit = last_exit(code, memory, state.log);
+    state.pc = exit ? exit->to : TraceeAddr{};
+  }
   return state;
 }
 
@@ -103,14 +106,15 @@ bool is_before_insn(const std::optional<CodePlace>& place, const translate::Prog
          place->map_entry.stack_add == 0 && !place->map_entry.is_recording;
 }
 
-std::optional<TraceeAddr> target_of_last_exit(const CodeCache& code, const ThreadMemory& memory,
-                                              TraceeAddr log) {
+std::optional<translate::Exit> last_exit(const CodeCache& code, const ThreadMemory& memory,
+                                         TraceeAddr log) {
   const auto entries = memory.entries(log);
   if (entries.empty()) return std::nullopt;
-  const auto exit = code.exit(entries.back());
-  if (!exit) return std::nullopt;
-  if (exit->kind != translate::ExitKind::kIndirect) return exit->to;
-  return TraceeAddr{memory.read(Slot::kTarget)};
+  auto exit = code.exit(entries.back());
+  if (exit && exit->kind == translate::ExitKind::kIndirect) {
+    exit->to = TraceeAddr{memory.read(Slot::kTarget)};
+  }
+  return exit;
 }
 
 std::optional<UnfinishedBlock> unfinished_block(Process& process, const CodeCache& code,

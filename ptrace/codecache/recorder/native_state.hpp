@@ -41,10 +41,11 @@ namespace backtrail::tracee::cache {
 [[nodiscard]] bool is_before_insn(const std::optional<CodePlace>& place,
                                   const arch::cpu::translate::ProgramState& state);
 
-/// Returns the target of the exit that the log pointer `log` follows; nullopt if there is none.
-[[nodiscard]] std::optional<TraceeAddr> target_of_last_exit(const CodeCache& code,
-                                                            const ThreadMemory& memory,
-                                                            TraceeAddr log);
+/// Returns the exit that the log pointer `log` follows, with its target; nullopt if there is none.
+/// The log is read once, because other threads of the program may write there.
+[[nodiscard]] std::optional<arch::cpu::translate::Exit> last_exit(const CodeCache& code,
+                                                                  const ThreadMemory& memory,
+                                                                  TraceeAddr log);
 
 /// A superblock that a thread has left on its way, and not by an exit.
 struct UnfinishedBlock {

@@ -4,7 +4,10 @@
 namespace backtrail::tracee::cache {
 
 Result<void> ThreadPart::take(std::shared_ptr<CacheSpace> space, Thread& thread) {
+  const std::size_t before = space->memory().ranges().size();
   BT_TRY(slot_, space->threads().take(thread));
+  // Translated code must not make calls itself that name new memory of the recorder.
+  if (space->memory().ranges().size() != before) space->mappings_changed();
   space_ = std::move(space);
   memory_ = space_->memory().thread(slot_);
   return {};

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "arch/cpu/syscall_abi.hpp"
+#include "ptrace/codecache/recorder/call_stop.hpp"
 #include "ptrace/codecache/space/code_writers.hpp"
 #include "ptrace/codecache/syscalls/syscall_policy.hpp"
 #include "ptrace/os/procfs.hpp"
@@ -13,8 +14,6 @@
 
 namespace backtrail::tracee::cache {
 namespace {
-
-using arch::cpu::UserReg;
 
 bool is_our_child(pid_t pid) {
   const auto stat = ProcFs{}.stat(pid);
@@ -46,13 +45,7 @@ TracingCalls::Found TracingCalls::begin(Thread& thread) {
 bool TracingCalls::let_trace_itself(Thread& thread, const arch::cpu::UserRegs& regs) {
   // A second call fails, as it should: the thread is traced.
   process_.asked.to_be_traced = true;
-  arch::cpu::UserRegs after = regs;
-  after[arch::cpu::kSyscallResult] = 0;
-  after[UserReg::kRip] += arch::cpu::kSyscallInsnBytes;
-  after[UserReg::kRcx] = after[UserReg::kRip];
-  after[UserReg::kR11] = regs[UserReg::kEflags];
-  leave_syscall(after);
-  return thread.set_user_regs(after).has_value();
+  return thread.set_user_regs(after_call(regs, 0)).has_value();
 }
 
 }  // namespace backtrail::tracee::cache

@@ -34,7 +34,7 @@ BusyLog::~BusyLog() {
 }
 
 bool BusyLog::use_up(TraceeAddr log) {
-  if (log < rest_.begin || log > rest_.end) return false;
+  if (!rest_.holds(log)) return false;
   rest_.host += log - rest_.begin;
   rest_.begin = log;
   if (rest_.bytes() >= kLeastRest) return false;

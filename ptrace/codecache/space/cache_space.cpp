@@ -520,7 +520,7 @@ void CacheSpace::use(ExecutableMap now, const CodeModules* parents) {
   replaced_code_.of_files |= std::ranges::any_of(left_by_files_, [this](const auto& left) {
     return executable_.overlaps(left.first, left.second);
   });
-  write_policy(executable_, memory_->policy());
+  write_policy(executable_, memory_->ranges(), memory_->policy());
   constant_.set(executable_.constant());
   kept_.use_modules(executable_.ranges(), parents);
   mappings_current_ = true;

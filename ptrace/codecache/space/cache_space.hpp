@@ -139,6 +139,12 @@ class CacheSpace {
   [[nodiscard]] bool disabled() const { return !why_disabled_.empty(); }
   [[nodiscard]] const std::string& why_disabled() const { return why_disabled_; }
 
+  /// Requests, for a disabled space, that the memory be removed.
+  void give_up_memory() { is_given_up_ = true; }
+  [[nodiscard]] bool is_given_up() const { return is_given_up_; }
+  /// Returns true the first time: the user is told once what the program does to the memory.
+  [[nodiscard]] bool begins_to_warn() { return !std::exchange(has_warned_, true); }
+
   /// Gate: while close_gate(true) is in effect, no thread enters translated code, because a thread
   /// installs a seccomp filter. Calls nest; each needs one with false.
   void close_gate(bool on) { on ? ++closes_gate_ : --closes_gate_; }
@@ -229,7 +235,9 @@ class CacheSpace {
   bool kernel_writes_ = false;
   bool code_mapping_changed_ = false;  ///< By the program, which must not.
   bool child_has_less_ = false;        ///< Some of the mappings may not be for forked children.
-  bool seen_from_start_ = false;       ///< No call of the program went unseen.
+  bool is_given_up_ = false;
+  bool has_warned_ = false;
+  bool seen_from_start_ = false;  ///< No call of the program went unseen.
   std::string why_disabled_;
 };
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -20,6 +21,9 @@
 
 namespace backtrail::tracee::cache {
 namespace {
+
+/// The kernel's name of the recorder's memory: memfd_create(2).
+constexpr std::string_view kRecordersMemory = "/memfd:backtrail";
 
 constexpr std::size_t kMostOpened = 1024;
 
@@ -101,7 +105,19 @@ void CodeWriters::begin_history() {
 
 void CodeWriters::note_opened(pid_t tid, int fd, bool truncated) {
   const auto file = open_file(tid, fd);
-  if (file && (file->writes || truncated) && file->is_regular) note_file(*file);
+  if (!file || (!file->writes && !truncated) || !file->is_regular) return;
+  if (file->path.starts_with(kRecordersMemory)) return note_recorders_memory();
+  note_file(*file);
+}
+
+void CodeWriters::note_recorders_memory() {
+  for (Process* process : processes_) {
+    if (!process->cache_space) continue;
+    process->cache_space->kept().give_up();
+    if (!process->cache_space->begins_to_warn()) continue;
+    log::ptrace().warn("pid={}: the recorder's memory is opened for writing, as a file",
+                       process->pid());
+  }
 }
 
 void CodeWriters::note_file(const OpenFile& file) {

@@ -97,6 +97,8 @@ class CodeWriters {
   [[nodiscard]] std::vector<Users>::const_iterator sharers_with(const Process& process) const;
   static bool is_same(const File& file, const MapEntry& map);
   void note_file(const OpenFile& file);
+  /// Call when a process of the tree may write the recorder's memory through a file.
+  void note_recorders_memory();
   void watch_writes();
   /// Returns the files that processes other than `but` have open for writing or mapped shared.
   [[nodiscard]] std::vector<File> files_elsewhere(pid_t but) const;

@@ -26,7 +26,8 @@ constexpr std::uint64_t kSigsetBytes = 8;
 
 /// Makes the recorder's calls. Runs in a child process, because a filter may kill for them.
 bool makes_our_calls() {
-  const auto file = static_cast<int>(::syscall(SYS_memfd_create, "backtrail", MFD_CLOEXEC));
+  const auto file =
+      static_cast<int>(::syscall(SYS_memfd_create, "backtrail", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (file < 0 || ::ftruncate(file, kPageBytes) != 0) return false;
   void* code = ::mmap(nullptr, kPageBytes, PROT_READ | PROT_EXEC, MAP_SHARED, file, 0);
   if (code == MAP_FAILED || ::madvise(code, kPageBytes, MADV_DONTFORK) != 0 ||

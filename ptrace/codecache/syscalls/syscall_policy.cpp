@@ -17,6 +17,7 @@
 
 #include "arch/base/page.hpp"
 #include "arch/cpu/syscall_abi.hpp"
+#include "arch/insn.hpp"
 
 namespace backtrail::tracee::cache {
 namespace translate = arch::cpu::translate;
@@ -249,17 +250,20 @@ void store(std::uint64_t& where, std::uint64_t value) {
 
 /// Writes the ranges while threads may read them. The first range covers everything while the
 /// others change, and for good if they do not fit; otherwise it is empty.
-void write_ranges(const ExecutableMap& map, std::span<std::uint8_t> bytes) {
+void write_ranges(const ExecutableMap& map, std::span<const ExecutableMap::Part> ours,
+                  std::span<std::uint8_t> bytes) {
   void* first = bytes.data();
   const std::span ranges{static_cast<PolicyRange*>(first), translate::kPolicyRanges};
   store(ranges[0].negated_end, 0 - kEnd.value());
   store(ranges[0].negated_begin, ~std::uint64_t{0});
   std::size_t count = 1;
-  for (const auto& [begin, end] : map.everything()) {
-    if (count + 1 == ranges.size()) return;
-    store(ranges[count].negated_end, 0 - end.value());
-    store(ranges[count].negated_begin, 0 - begin.value());
-    ++count;
+  for (const std::span<const ExecutableMap::Part> parts : {std::span{map.everything()}, ours}) {
+    for (const auto& [begin, end] : parts) {
+      if (count + 1 == ranges.size()) return;
+      store(ranges[count].negated_end, 0 - end.value());
+      store(ranges[count].negated_begin, 0 - begin.value());
+      ++count;
+    }
   }
   store(ranges[count].negated_begin, 0);
   store(ranges[0].negated_end, 0);
@@ -315,7 +319,17 @@ MappingChange mapping_change_of(const arch::cpu::UserRegs& regs) {
     default:
       break;
   }
+  return any_mapping_change();
+}
+
+MappingChange any_mapping_change() {
   return {TraceeAddr{}, kEnd, true};
+}
+
+bool is_call_of_other_form(arch::Isa isa, TraceeAddr pc, std::span<const std::uint8_t> code) {
+  if (isa != arch::Isa::kAmd64 || arch::cpu::is_syscall(code)) return false;
+  return arch::cpu::has_syscall_opcode(code) &&
+         arch::decode_insn(isa, pc, code).kind == arch::InsnKind::kSystemCall;
 }
 
 const arch::cpu::translate::InlineSystemCalls& inline_system_calls() {
@@ -352,7 +366,8 @@ const arch::cpu::translate::InlineSystemCalls& inline_system_calls() {
   return calls;
 }
 
-void write_policy(const ExecutableMap& map, std::span<std::uint8_t> policy) {
+void write_policy(const ExecutableMap& map, std::span<const ExecutableMap::Part> ours,
+                  std::span<std::uint8_t> policy) {
   const auto part = [&](Policy which, std::size_t bytes) {
     return policy.subspan(static_cast<std::size_t>(which), bytes);
   };
@@ -366,7 +381,7 @@ void write_policy(const ExecutableMap& map, std::span<std::uint8_t> policy) {
     segv[i] = static_cast<std::uint8_t>(i >> (SIGSEGV - 9) & 1);
     traced[i] = static_cast<std::uint8_t>(i & 1U);
   }
-  write_ranges(map, part(Policy::kRanges, translate::kPolicyRanges * sizeof(PolicyRange)));
+  write_ranges(map, ours, part(Policy::kRanges, translate::kPolicyRanges * sizeof(PolicyRange)));
 }
 
 void write_opens(std::span<std::uint8_t> policy) {

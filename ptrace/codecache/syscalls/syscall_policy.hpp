@@ -10,6 +10,7 @@
 #include "arch/base/address.hpp"
 #include "arch/cpu/registers.hpp"
 #include "arch/cpu/translator.hpp"
+#include "arch/isa.hpp"
 #include "ptrace/codecache/program/executable_map.hpp"
 
 namespace backtrail::tracee::cache {
@@ -19,9 +20,10 @@ namespace backtrail::tracee::cache {
 /// recorder, and they return to the instruction after them.
 [[nodiscard]] const arch::cpu::translate::InlineSystemCalls& inline_system_calls();
 
-/// Writes the executable ranges that checks of inline calls read. `policy` holds the bytes of
-/// translate::Policy.
-void write_policy(const ExecutableMap& map, std::span<std::uint8_t> policy);
+/// Writes the ranges that checks of inline calls read: executable memory, and that of the recorder
+/// (`ours`). `policy` holds the bytes of translate::Policy.
+void write_policy(const ExecutableMap& map, std::span<const ExecutableMap::Part> ours,
+                  std::span<std::uint8_t> policy);
 /// Writes which files translated code opens itself, by open()'s flags.
 void write_opens(std::span<std::uint8_t> policy);
 /// Writes which calls are made if translated code learns the number only at run time.
@@ -59,6 +61,12 @@ struct MappingChange {
   TraceeAddr other_end = {};
 };
 [[nodiscard]] MappingChange mapping_change_of(const arch::cpu::UserRegs& regs);
+/// Returns the most that any call can do.
+[[nodiscard]] MappingChange any_mapping_change();
+/// Returns true if code in 64-bit mode begins with a system call that is not a plain SYSCALL
+/// instruction: INT 0x80, whose numbers mean other calls, for example.
+[[nodiscard]] bool is_call_of_other_form(arch::Isa isa, TraceeAddr pc,
+                                         std::span<const std::uint8_t> code);
 
 /// A call of effect kAddressLimit.
 struct LimitCall {

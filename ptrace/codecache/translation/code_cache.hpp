@@ -135,6 +135,8 @@ class CodeCache {
   /// Tells that the program runs for longer than most: gives the code and its look-up table the
   /// memory by which they are fastest, which takes too long for short programs.
   void expect_long_run();
+  /// Returns true if the program has written to the memory: IndirectBranchTable::is_damaged().
+  [[nodiscard]] bool is_damaged() const { return indirect_.is_damaged(); }
   /// Retranslates superblocks that do not follow the way of most executions. Returns true if there
   /// were any.
   bool retranslate_by_profile(const ExitProfile& profile);

@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "arch/base/check.hpp"
 #include "arch/cpu/translator.hpp"
 #include "ptrace/codecache/persist/packed_ranges.hpp"
 
@@ -18,18 +17,42 @@ IndirectBranchTable::IndirectBranchTable(EntryTable& table, CodeLinks& links,
                                          const Superblocks& superblocks, TraceeAddr dispatch)
     : table_{table}, links_{links}, superblocks_{superblocks}, dispatch_{dispatch} {}
 
-const CodeBlock* IndirectBranchTable::find(TraceeAddr start) const {
-  for (TraceeAddr at = first(start); at != dispatch_;) {
+const CodeBlock* IndirectBranchTable::superblock_at(TraceeAddr address) const {
+  if (address == dispatch_) return nullptr;
+  const std::uint64_t entry = links_.offset_of(address);
+  const CodeBlock* block = superblocks_.at(entry);
+  const bool is_entry = block != nullptr && block->has_ib_entry() &&
+                        entry == block->offset + translate::kIbEntryOffset;
+  damaged_ |= !is_entry;
+  return is_entry ? block : nullptr;
+}
+
+template <typename Look>
+void IndirectBranchTable::walk(TraceeAddr first, Look look) const {
+  std::size_t most = superblocks_.total();
+  for (TraceeAddr at = first; const CodeBlock* block = superblock_at(at);) {
+    if (most-- == 0) {
+      damaged_ = true;  // the chain leads back into itself
+      return;
+    }
     const std::uint64_t entry = links_.offset_of(at);
-    const CodeBlock& block = superblock_of(entry);
-    if (block.start == start) return &block;
     at = next(entry);
+    if (!look(entry, *block)) return;
   }
-  return nullptr;
+}
+
+const CodeBlock* IndirectBranchTable::find(TraceeAddr start) const {
+  const CodeBlock* found = nullptr;
+  walk(table_[table_.index(start)], [&](std::uint64_t, const CodeBlock& block) {
+    if (block.start == start) found = &block;
+    return found == nullptr;
+  });
+  return found;
 }
 
 TraceeAddr IndirectBranchTable::first(TraceeAddr start) const {
-  return table_[table_.index(start)];
+  const TraceeAddr at = table_[table_.index(start)];
+  return superblock_at(at) != nullptr ? at : dispatch_;
 }
 
 TraceeAddr IndirectBranchTable::next(std::uint64_t entry) const {
@@ -50,7 +73,7 @@ void IndirectBranchTable::reopen(TraceeAddr start, std::uint64_t entry) {
   const std::uint32_t there = links_.load(entry);
   std::memcpy(beginning.data(), &there, beginning.size());
   if (beginning == translate::kClosedIbEntry) {
-    begin_with(entry, translate::ib_entry_beginning(superblock_of(entry).after_entry));
+    begin_with(entry, translate::ib_entry_beginning(superblocks_.at(entry)->after_entry));
   }
   set_next(entry, first(start));
   open(start, entry);
@@ -79,11 +102,10 @@ void IndirectBranchTable::close(TraceeAddr start, std::uint64_t entry) {
   if (table_[index] == at) {
     table_.store(index, after);
   } else {
-    for (TraceeAddr before = table_[index]; before != dispatch_;) {
-      const std::uint64_t other = links_.offset_of(before);
-      before = next(other);
-      if (before == at) set_next(other, after);
-    }
+    walk(table_[index], [&](std::uint64_t other, const CodeBlock&) {
+      if (next(other) == at) set_next(other, after);
+      return true;
+    });
   }
   begin_with(entry, translate::kClosedIbEntry);
   if (open_ != 0) --open_;
@@ -102,11 +124,10 @@ void IndirectBranchTable::grow_to(std::size_t size) {
   std::vector<std::pair<TraceeAddr, std::uint64_t>> all;
   for (std::size_t i = 0; i < table_.size(); ++i) {
     const std::size_t first_here = all.size();
-    for (TraceeAddr at = table_[i]; at != dispatch_;) {
-      const std::uint64_t entry = links_.offset_of(at);
-      all.emplace_back(superblock_of(entry).start, entry);
-      at = next(entry);
-    }
+    walk(table_[i], [&](std::uint64_t entry, const CodeBlock& block) {
+      all.emplace_back(block.start, entry);
+      return !damaged_;
+    });
     // Entries are put back from the oldest on, so that the newest comes first again.
     std::reverse(all.begin() + static_cast<std::ptrdiff_t>(first_here), all.end());
   }
@@ -123,12 +144,6 @@ void IndirectBranchTable::grow_to(std::size_t size) {
 void IndirectBranchTable::clear() {
   table_.fill(dispatch_);
   open_ = 0;
-}
-
-const CodeBlock& IndirectBranchTable::superblock_of(std::uint64_t entry) const {
-  const CodeBlock* block = superblocks_.at(entry);
-  BT_CHECK(block != nullptr);
-  return *block;
 }
 
 void IndirectBranchTable::begin_with(std::uint64_t entry,

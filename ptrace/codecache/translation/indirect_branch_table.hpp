@@ -31,6 +31,9 @@ namespace backtrail::tracee::cache {
 /// A thread that goes along a chain while it changes may end at the dispatch stub although there is
 /// an entry for its target. That is a miss like any other: find() tells the tracer where to send
 /// it.
+///
+/// Table and links lie in memory that a hostile program can write. A place or a link that leads to
+/// no entry ends its chain, and is_damaged() tells.
 class IndirectBranchTable {
  public:
   /// `dispatch` is the dispatch stub for indirect branches; every place of `table` must lead to it
@@ -62,6 +65,8 @@ class IndirectBranchTable {
   /// Enlarges the table to kTableEntries places or more: chains are then short whatever the
   /// entries' addresses are.
   void widen();
+  /// Returns true if a chain did not lead to an entry or to the dispatch stub.
+  [[nodiscard]] bool is_damaged() const { return damaged_; }
   /// Empties the table. No thread may be in an entry or get into one.
   void clear();
 
@@ -70,7 +75,13 @@ class IndirectBranchTable {
   [[nodiscard]] TraceeAddr next(std::uint64_t entry) const;
   /// Makes an entry lead to `target` for branches that do not match.
   void set_next(std::uint64_t entry, TraceeAddr target);
-  [[nodiscard]] const CodeBlock& superblock_of(std::uint64_t entry) const;
+  /// Returns the superblock of the entry at this address; null for the dispatch stub and where no
+  /// entry is.
+  [[nodiscard]] const CodeBlock* superblock_at(TraceeAddr address) const;
+  /// Calls `look` with each entry of the chain that begins at `first`, and its superblock, until it
+  /// returns false. It may change the link of the entry.
+  template <typename Look>
+  void walk(TraceeAddr first, Look look) const;
   /// Replaces the first two bytes of an entry.
   void begin_with(std::uint64_t entry, const std::array<std::uint8_t, 2>& bytes);
 
@@ -79,6 +90,7 @@ class IndirectBranchTable {
   const Superblocks& superblocks_;
   TraceeAddr dispatch_;
   std::size_t open_ = 0;  ///< Number of entries in chains.
+  mutable bool damaged_ = false;
 };
 
 }  // namespace backtrail::tracee::cache

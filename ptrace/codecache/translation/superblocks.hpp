@@ -41,6 +41,10 @@ class Superblocks {
 
   /// Returns the number of superblocks of this process, dropped ones included.
   [[nodiscard]] std::size_t size() const { return blocks_.size(); }
+  /// Returns the number of superblocks, dropped and loaded ones included.
+  [[nodiscard]] std::size_t total() const {
+    return size() + (loaded_ ? loaded_->parts().blocks.size() : 0);
+  }
   /// Returns the number of superblocks of this process made of code that is in no file.
   [[nodiscard]] std::size_t made_here() const { return made_here_; }
   [[nodiscard]] const CodeBlock& operator[](std::uint32_t index) const { return blocks_[index]; }

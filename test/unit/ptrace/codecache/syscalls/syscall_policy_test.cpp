@@ -75,7 +75,7 @@ TEST(SyscallPolicy, MakesACallOfUnknownNumberOnlyIfItIsAlwaysMade) {
 TEST(SyscallPolicy, WritesTheExecutableRanges) {
   std::array<std::uint8_t, translate::kPolicyBytes> policy{};
   ExecutableMap map;
-  write_policy(map, policy);
+  write_policy(map, {}, policy);
   const auto range = [&](std::size_t index) {
     PolicyRange found;
     std::memcpy(&found,
@@ -185,6 +185,25 @@ TEST(SyscallPolicy, KnowsWhetherACoreMayBeWrittenAfterwards) {
   EXPECT_EQ(keeps_core(call(SYS_prctl, {PR_SET_DUMPABLE, 1})), true);
   EXPECT_EQ(keeps_core(call(SYS_prctl, {PR_SET_DUMPABLE, 2})), std::nullopt);
   EXPECT_EQ(keeps_core(call(SYS_getpid)), std::nullopt);
+}
+
+TEST(SyscallPolicy, KnowsCallsOfOtherForms) {
+  const auto is_other = [](const std::vector<std::uint8_t>& code) {
+    return is_call_of_other_form(arch::Isa::kAmd64, TraceeAddr{0x1000}, code);
+  };
+  EXPECT_TRUE(is_other({0xcd, 0x80, 0x90})) << "int 0x80";
+  EXPECT_TRUE(is_other({0x66, 0xcd, 0x80})) << "with a prefix";
+  EXPECT_TRUE(is_other({0x48, 0x0f, 0x05})) << "rex.w syscall";
+  EXPECT_TRUE(is_other({0x0f, 0x34})) << "sysenter";
+  EXPECT_FALSE(is_other({0x0f, 0x05, 0xcd, 0x80})) << "syscall";
+  EXPECT_FALSE(is_other({0x90, 0xcd, 0x80})) << "nop";
+  EXPECT_FALSE(is_other({0xcd, 0x81}));
+  EXPECT_FALSE(is_other({0xb8, 0xcd, 0x80, 0x0f, 0x05})) << "mov";
+  EXPECT_FALSE(is_other({}));
+  EXPECT_FALSE(is_call_of_other_form(arch::Isa::kI386, TraceeAddr{0x1000},
+                                     std::vector<std::uint8_t>{0xcd, 0x80}));
+  EXPECT_LT(any_mapping_change().begin, any_mapping_change().end);
+  EXPECT_TRUE(any_mapping_change().new_code);
 }
 
 }  // namespace

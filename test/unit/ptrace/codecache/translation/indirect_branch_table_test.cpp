@@ -187,5 +187,39 @@ TEST_F(IndirectBranchTableTest, IsEmptied) {
   EXPECT_EQ(table_.first(kA), memory_.code());
 }
 
+TEST_F(IndirectBranchTableTest, APlaceThatLeadsToNoEntryEndsItsChain) {
+  open(kA);
+  EXPECT_FALSE(table_.is_damaged());
+  for (const TraceeAddr rubbish :
+       {TraceeAddr{}, TraceeAddr{~std::uint64_t{0}}, memory_.code() - 1, memory_.code() + 0x101}) {
+    memory_.entries().store(memory_.entries().index(kA), rubbish);
+    EXPECT_FALSE(finds(kA));
+    EXPECT_EQ(table_.first(kA), memory_.code());
+    EXPECT_TRUE(table_.is_damaged());
+  }
+}
+
+TEST_F(IndirectBranchTableTest, ALinkThatLeadsToNoEntryEndsItsChain) {
+  open(kA);
+  const auto b = open(kB);
+  links_.store(b - CodeLinks::kBytes, 0x5a5a5a5a);
+  EXPECT_TRUE(finds(kB));
+  EXPECT_FALSE(finds(kA));
+  EXPECT_TRUE(table_.is_damaged());
+  table_.widen();
+  EXPECT_TRUE(finds(kB));
+}
+
+TEST_F(IndirectBranchTableTest, AChainThatLeadsBackIntoItselfEnds) {
+  const auto a = open(kA);
+  const auto b = open(kB);
+  links_.point(a - CodeLinks::kBytes, links_.address_of(b));
+  EXPECT_FALSE(finds(kC));
+  EXPECT_TRUE(table_.is_damaged());
+  table_.close(kA, a);
+  table_.widen();
+  EXPECT_TRUE(finds(kB));
+}
+
 }  // namespace
 }  // namespace backtrail::tracee::cache
