@@ -87,9 +87,10 @@ void StopHandler::handle_stop(Thread& thread, const WaitStatus& status) {
   handle_reported(thread, status);
 }
 
-/// Counts the stop, if the client wants threads to be followed.
+/// Counts the stop, if the client wants threads to be followed. On one CPU a thread that is stepped
+/// leaves it more often than it stops, which looks like waits of its own.
 void StopHandler::note_turn(const Thread& thread, const BranchSource& source) {
-  if (!settings_.follows_signals || !source.sees_calls()) return;
+  if (!settings_.follows_signals || source.kind() != SourceKind::kCache) return;
   const bool was_narrowed = stop_cpu_.narrowed();
   stop_cpu_.note_turn({.tid = thread.tid(),
                        .translated = source.translated(),

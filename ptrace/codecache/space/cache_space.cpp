@@ -16,6 +16,7 @@
 
 #include "arch/base/page.hpp"
 #include "ptrace/codecache/space/code_writers.hpp"
+#include "ptrace/codecache/space/filter_check.hpp"
 #include "ptrace/codecache/space/inherited_code.hpp"
 #include "ptrace/codecache/space/space_sharing.hpp"
 #include "ptrace/codecache/syscalls/call_filters.hpp"
@@ -36,19 +37,6 @@ constexpr std::uint64_t kSectionAlignment = 32;
 /// Lowest address that can be mapped (vm.mmap_min_addr).
 constexpr std::uint64_t kFirstAddress = 65536;
 constexpr TraceeAddr kEndOfMemory{1ULL << 57};
-
-/// Errors: kUnsupported if a filter was installed that nobody has seen.
-Result<void> check_filters(Thread& thread) {
-  Process& process = thread.process();
-  const bool unseen = process.code_writers->foreign_writes_possible();
-  if (process.filters_checked && !unseen) return {};
-  BT_TRY(const ProcStatus status, ProcFs{}.status(thread.tid()));
-  if (!filters_are_known(status, !process.attached(), process.filters.size())) {
-    return fail(TraceErrc::kUnsupported, "seccomp");
-  }
-  process.filters_checked = true;
-  return {};
-}
 
 bool is_code_breakpoint(const arch::cpu::DebugRegisters& registers, TraceeAddr address) {
   if (registers.control() == 0) return false;
