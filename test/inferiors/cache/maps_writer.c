@@ -36,9 +36,15 @@ static void read_mappings(void) {
   fclose(maps);
 }
 
-static int twice(int x) { return 2 * x; }
-static int thrice(int x) { return 3 * x; }
-static int negated(int x) { return -x; }
+static int twice(int x) {
+  return 2 * x;
+}
+static int thrice(int x) {
+  return 3 * x;
+}
+static int negated(int x) {
+  return -x;
+}
 
 static int work(void) {
   int (*volatile functions[])(int) = {twice, thrice, negated, abs};
@@ -61,7 +67,9 @@ static void write_same(const struct Mapping* at) {
   }
 }
 
-static void write_rubbish(const struct Mapping* at) { memset(at->begin, 0x5a, kPage); }
+static void write_rubbish(const struct Mapping* at) {
+  memset(at->begin, 0x5a, kPage);
+}
 
 /* Writes rubbish through the file of the mapping, if the program may open that. */
 static void write_file(const struct Mapping* at) {

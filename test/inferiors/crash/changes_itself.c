@@ -77,8 +77,8 @@ static int change_code(void) {
   // At last what the file has.
   if (fill((void*)add_some, 0x90909090c301478d, executable) != 0) return -1;
   sum += add_some(sum);
-  volatile uint64_t* made = (volatile uint64_t*)map(
-      0, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_ANONYMOUS, -1, 0);
+  volatile uint64_t* made =
+      (volatile uint64_t*)map(0, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_ANONYMOUS, -1, 0);
   if ((long)made < 0) return -1;
   for (uint64_t addend = 1; addend < 4; ++addend) {
     *made = 0x90909090c300478d | addend << 16;  // lea ADDEND(%rdi), %eax; ret

@@ -9,11 +9,13 @@
 namespace backtrail::tracee {
 namespace {
 
-const auto kIgnore = std::bit_cast<std::uint64_t>(SIG_IGN);
+std::uint64_t ignore() {
+  return std::bit_cast<std::uint64_t>(SIG_IGN);
+}
 
 TEST(TrapAction, IgnoredSignalsStayIgnoredInChildrenAndNewPrograms) {
   TrapAction action;
-  action.learn({.handler = kIgnore});
+  action.learn({.handler = ignore()});
   EXPECT_EQ(action.inherited().ignored, true);
   EXPECT_FALSE(action.inherited().action) << "its flags may be others";
 }
@@ -28,7 +30,7 @@ TEST(TrapAction, HandlersMayBeReset) {
 TEST(TrapAction, NothingIsInheritedThatIsNotKnown) {
   TrapAction action;
   EXPECT_FALSE(action.inherited().ignored);
-  action.learn({.handler = kIgnore});
+  action.learn({.handler = ignore()});
   action.damaged = true;
   EXPECT_FALSE(action.inherited().ignored) << "the kernel's own may be the default action";
   EXPECT_FALSE(action.inherited().damaged);
