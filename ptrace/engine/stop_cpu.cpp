@@ -67,8 +67,9 @@ void StopCpu::begin(const std::shared_ptr<CpuPin>& pin, Clock::time_point now) {
   since_ = now;
 }
 
-void StopCpu::note_turn(const TurnCpu::Stop& stop, Clock::time_point now) {
-  if (!narrows()) turns_.note_stop(stop, now);
+void StopCpu::note_turn(const TurnCpu::Stop& stop, Clock::time_point now,
+                        const std::function<bool()>& others_run) {
+  if (!narrows()) turns_.note_stop(stop, now, others_run);
 }
 
 void StopCpu::look() {

@@ -52,7 +52,8 @@ class StopCpu {
   void note_stop(const std::shared_ptr<CpuPin>& pin, bool may_pin, Clock::time_point now,
                  std::chrono::microseconds between = kBetweenStops);
   /// Counts a stop of any thread for TurnCpu, unless affinities are narrowed for one thread.
-  void note_turn(const TurnCpu::Stop& stop, Clock::time_point now);
+  void note_turn(const TurnCpu::Stop& stop, Clock::time_point now,
+                 const std::function<bool()>& others_run);
   /// Call when the thread counted is about to make a step.
   void expect_stop() { turn_ = Clock::now(); }
   /// Restores the affinities if no stop has come for 20 ms.

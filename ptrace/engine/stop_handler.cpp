@@ -87,6 +87,19 @@ void StopHandler::handle_stop(Thread& thread, const WaitStatus& status) {
   handle_reported(thread, status);
 }
 
+bool StopHandler::others_run(const Thread& thread) const {
+  // Many threads mostly run at the same time.
+  constexpr std::size_t kMostLooks = 8;
+  std::size_t looks = 0;
+  return std::ranges::any_of(tasks_.threads(), [&](const auto& each) {
+    const auto& [tid, other] = each;
+    if (tid == thread.tid() || other->stopped()) return false;
+    if (++looks > kMostLooks) return true;
+    const auto stat = ProcFs{}.task_stat(tid, tid);
+    return stat && stat->state == 'R';
+  });
+}
+
 /// Counts the stop, if the client wants threads to be followed. On one CPU a thread that is stepped
 /// leaves it more often than it stops, which looks like waits of its own.
 void StopHandler::note_turn(const Thread& thread, const BranchSource& source) {
@@ -95,7 +108,7 @@ void StopHandler::note_turn(const Thread& thread, const BranchSource& source) {
   stop_cpu_.note_turn({.tid = thread.tid(),
                        .translated = source.translated(),
                        .has_spare_cpu = !was_narrowed && demands_.may_poll()},
-                      StopCpu::Clock::now());
+                      StopCpu::Clock::now(), [&] { return others_run(thread); });
   // Nobody else has made the tracing thread wait.
   if (was_narrowed && !stop_cpu_.narrowed()) demands_.forget_waits();
 }

@@ -25,7 +25,8 @@ constexpr std::chrono::microseconds kTurn{100};
 
 }  // namespace
 
-void TurnCpu::note_stop(const Stop& stop, Clock::time_point now) {
+void TurnCpu::note_stop(const Stop& stop, Clock::time_point now,
+                        const std::function<bool()>& others_run) {
   if (now - last_ > kQuiet) begin(now);
   last_ = now;
   if (stop.tid != last_stop_.tid) {
@@ -39,7 +40,7 @@ void TurnCpu::note_stop(const Stop& stop, Clock::time_point now) {
   if (stops_ < kBatch) return;
   const bool spare = narrowed_ ? had_spare_cpu_ : stop.has_spare_cpu;
   // Now and then the scheduler may choose another CPU, and the caller looks for a spare one.
-  const bool wanted = pays(spare, now) && !(narrowed_ && turns_ >= kChooseAfter);
+  const bool wanted = pays(spare, now) && !(narrowed_ && turns_ >= kChooseAfter) && !others_run();
   begin(now);
   if (!wanted) return go_back();
   if (narrowed_) return;

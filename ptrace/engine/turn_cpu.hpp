@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 
 #include <sys/types.h>
 
@@ -42,7 +43,9 @@ class TurnCpu {
   TurnCpu& operator=(const TurnCpu&) = delete;
 
   /// Counts a stop of a traced thread, and narrows the tracing thread if they come fast.
-  void note_stop(const Stop& stop, Clock::time_point now);
+  /// @param others_run Returns true if another traced thread is running. Called rarely, because
+  ///                   that takes longer than a turn.
+  void note_stop(const Stop& stop, Clock::time_point now, const std::function<bool()>& others_run);
   /// Returns true while the tracing thread is narrowed.
   [[nodiscard]] bool narrowed() const { return narrowed_; }
   /// Returns true if narrowed() and the next stop should come within microseconds.

@@ -24,7 +24,7 @@ class TurnCpuTest : public testing::Test {
       now_ += gap;
       translated_ += made;
       turns_.note_stop({.tid = 1000 + i / run, .translated = translated_, .has_spare_cpu = spare},
-                       now_);
+                       now_, [this] { return others_run_; });
     }
   }
   static cpu_set_t present() {
@@ -42,6 +42,7 @@ class TurnCpuTest : public testing::Test {
   TurnCpu turns_;
   TurnCpu::Clock::time_point now_ = TurnCpu::Clock::now();
   std::uint64_t translated_ = 0;
+  bool others_run_ = false;
 };
 
 TEST_F(TurnCpuTest, NarrowsWhileOneThreadAfterTheOtherStopsFast) {
@@ -59,6 +60,18 @@ TEST_F(TurnCpuTest, NarrowsWhileOneThreadAfterTheOtherStopsFast) {
 
 TEST_F(TurnCpuTest, LeavesThreadsAloneThatStopAtTheSameTime) {
   stop(100, 1, 100us);
+  EXPECT_FALSE(turns_.narrowed());
+}
+
+TEST_F(TurnCpuTest, LeavesThreadsAloneWhileOthersRun) {
+  others_run_ = true;
+  stop(100, 8, 100us);
+  EXPECT_FALSE(turns_.narrowed());
+  others_run_ = false;
+  stop(40, 8, 100us);
+  EXPECT_TRUE(turns_.narrowed());
+  others_run_ = true;
+  stop(40, 8, 100us);
   EXPECT_FALSE(turns_.narrowed());
 }
 
