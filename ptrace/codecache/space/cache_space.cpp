@@ -485,11 +485,12 @@ Result<void> CacheSpace::refresh(Seen seen) {
 }
 
 bool CacheSpace::finds_new_code(TraceeAddr address) {
-  // Code that cannot be read is never known: it is stepped, an instruction at a time.
-  constexpr std::uint32_t kLookAgain = 64;
+  // Code that cannot be read is never known: it is stepped, an instruction at a time. A page may
+  // also have become code since it was looked at.
   const TraceeAddr page{page_begin(address.value())};
-  if (page == unknown_page_ && ++unknown_asked_ % kLookAgain != 0) return false;
+  unknown_asked_ = page == unknown_page_ ? unknown_asked_ + 1 : 0;
   unknown_page_ = page;
+  if (unknown_asked_ != 0 && !std::has_single_bit(unknown_asked_)) return false;
   for (CacheSpace* space : spaces_in_memory_of(process_)) space->mappings_changed();
   return refresh() && executable_.contains(address);
 }

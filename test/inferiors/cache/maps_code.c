@@ -59,6 +59,12 @@ static void on_fault(int signal) {
   siglongjmp(before, 1);
 }
 
+static void map_it(int signal, siginfo_t* info, void* context) {
+  (void)signal;
+  (void)context;
+  (void)map(info->si_addr, 3, kCode, MAP_PRIVATE | MAP_FIXED_NOREPLACE);
+}
+
 static int call_faults(void* at) {
   if (sigsetjmp(before, 1) != 0) return 1;
   (void)call(at);
@@ -116,6 +122,17 @@ static void unmap_before_it_runs(void) {
   check(call(at), 7, "executable at last");
 }
 
+// As loaders that map what is executed.
+static void map_when_it_runs(void) {
+  struct sigaction action = {.sa_sigaction = map_it, .sa_flags = SA_SIGINFO};
+  sigaction(SIGSEGV, &action, NULL);
+  for (int i = 0; i < kPages; ++i) {
+    char* at = map(NULL, i, PROT_NONE, MAP_PRIVATE);
+    munmap(at, kPage);
+    check(call(at), 4, "mapped by a handler");
+  }
+}
+
 static void* call_it(void* at) {
   return (void*)(intptr_t)call(at);
 }
@@ -153,5 +170,6 @@ int main(int argc, char** argv) {
   check(call(of_child), 8, "in the parent");
   change_before_it_runs();
   unmap_before_it_runs();
+  map_when_it_runs();
   return 0;
 }
