@@ -10,6 +10,7 @@
 #include <gmock/gmock.h>
 
 #include "test/gdb/on_program.hpp"
+#include "test/support/effort.hpp"
 #include "test/support/temporary_folder.hpp"
 
 namespace backtrail::test {
@@ -131,6 +132,7 @@ TEST_F(Reverse, SaysWhereWritesCannotBeSeen) {
 
 /// The part of the history without values is searched for breakpoints only.
 TEST_F(Reverse, WatchesPassThePartWithoutValues) {
+  if (kSanitized) GTEST_SKIP() << "goes through a million steps, which takes half a minute";
   gdb.reset();
   record("long_past");
   gdb->run("watch early");

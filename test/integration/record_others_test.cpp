@@ -66,7 +66,7 @@ TEST_P(CodeOfProcessesThatShareMemory, IsRunAsItIs) {
 
 INSTANTIATE_TEST_SUITE_P(Relations, CodeOfProcessesThatShareMemory,
                          testing::ValuesIn(every<const char*>(
-                             2, {"child", "parent", "files", "signals", "silent", "first", "second",
+                             4, {"child", "parent", "files", "signals", "silent", "first", "second",
                                  "third", "orphan", "orphaned", "exec", "vfork"})),
                          [](const auto& test) { return std::string{test.param}; });
 
