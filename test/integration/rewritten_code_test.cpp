@@ -258,7 +258,7 @@ TEST_P(ChangesItself, ConstantsAreThoseThatWereThere) {
 }
 
 TEST_P(ChangesItself, InstructionsAreThoseThatWereExecuted) {
-  constexpr std::size_t kSteps = 2500;  // more than the program makes, by any compiler
+  constexpr std::size_t kSteps = 1200;  // more than the program makes
   const std::uint64_t function = address_of("add_some");
   // The program does not tell where it made code; nothing else is mapped so high.
   constexpr std::uint64_t kMade = 0x7f00'0000'0000;
