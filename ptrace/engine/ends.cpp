@@ -18,7 +18,7 @@ bool lives_on(const Process& process) {
 }  // namespace
 
 void Ends::handle(Thread& thread, const WaitStatus& status) {
-  stop_cpu_.let_thread_go();
+  stop_cpu_.go_back();
   const ThreadId id = thread.id();
   // The client cannot ask for this history any more, and decoding it would need code that is gone.
   if (thread.trace()) thread.trace()->end();

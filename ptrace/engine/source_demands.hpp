@@ -31,8 +31,6 @@ class SourceDemands {
 
   /// Returns true if there is a CPU on which to look for requests all the time.
   [[nodiscard]] bool may_poll() { return spare_cpu_.is_there(); }
-  /// Call when the tracing thread has shared its CPU with threads that it traces, by choice.
-  void forget_waits() { spare_cpu_.forget_waits(); }
   /// Returns true if serve_one() should be called.
   [[nodiscard]] bool any_asking() const { return !asking_.empty(); }
   /// Answers a request of a running thread. Returns false if there is none.

@@ -25,8 +25,6 @@ class SpareCpu {
   /// Measures, as is_there() does when it is time.
   /// @param times of the thread that made the object; nullopt if nobody knows
   void look(Clock::time_point now, std::optional<RunTimes> times);
-  /// Leaves the time so far out of the next measurement.
-  void forget_waits() { times_ = own_times_.read().value_or(times_); }
   /// When is_there() measures again.
   [[nodiscard]] Clock::time_point next_look() const { return next_look_; }
 

@@ -35,7 +35,7 @@ int common_cpu(const cpu_set_t& one, const cpu_set_t& other, int wanted) {
 void StopCpu::note_stop(const std::shared_ptr<CpuPin>& pin, bool may_pin, Clock::time_point now,
                         std::chrono::microseconds between) {
   if (pin != thread_ || now - last_ > kQuiet) {
-    let_thread_go();
+    go_back();
     begin(pin, now);
   }
   last_ = turn_ = now;
@@ -49,7 +49,7 @@ void StopCpu::note_stop(const std::shared_ptr<CpuPin>& pin, bool may_pin, Clock:
   const bool fast = now - since_ <= between * stops_;
   since_choice_ += stops_;
   if (!fast) {
-    let_thread_go();
+    go_back();
   } else if (narrowed_ && may_pin && since_choice_ >= kChooseAfter) {
     // Soon both are pinned wherever the tracing thread runs then.
     own_.release();
@@ -67,23 +67,16 @@ void StopCpu::begin(const std::shared_ptr<CpuPin>& pin, Clock::time_point now) {
   since_ = now;
 }
 
-void StopCpu::note_turn(const TurnCpu::Stop& stop, Clock::time_point now,
-                        const std::function<bool()>& others_run) {
-  if (!narrows()) turns_.note_stop(stop, now, others_run);
-}
-
 void StopCpu::look() {
-  if (narrows() && Clock::now() - last_ > kQuiet) let_thread_go();
-  turns_.look();
+  if (narrows() && Clock::now() - last_ > kQuiet) go_back();
 }
 
 bool StopCpu::in_turns() const {
-  return turns_.in_turns() || (narrowed_ && Clock::now() - turn_ < kTurn);
+  return narrowed_ && Clock::now() - turn_ < kTurn;
 }
 
 void StopCpu::follow(bool may_pin) {
   if (narrowed_ && may_pin && thread_->active()) return;
-  turns_.go_back();
   narrowed_ = may_pin ? pin_both() : follow_natively();
   if (narrowed_) {
     slice_.lengthen();
@@ -111,11 +104,6 @@ void StopCpu::release_thread() {
 }
 
 void StopCpu::go_back() {
-  let_thread_go();
-  turns_.go_back();
-}
-
-void StopCpu::let_thread_go() {
   release_thread();
   own_.release();
   slice_.restore();

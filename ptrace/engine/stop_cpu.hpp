@@ -9,7 +9,6 @@
 
 #include <sys/types.h>
 
-#include "ptrace/engine/turn_cpu.hpp"
 #include "ptrace/os/cpu_pin.hpp"
 #include "ptrace/os/time_slice.hpp"
 
@@ -51,9 +50,6 @@ class StopCpu {
   /// seen before and CpuPin::release() called. Otherwise the tracing thread follows the thread.
   void note_stop(const std::shared_ptr<CpuPin>& pin, bool may_pin, Clock::time_point now,
                  std::chrono::microseconds between = kBetweenStops);
-  /// Counts a stop of any thread for TurnCpu, unless affinities are narrowed for one thread.
-  void note_turn(const TurnCpu::Stop& stop, Clock::time_point now,
-                 const std::function<bool()>& others_run);
   /// Call when the thread counted is about to make a step.
   void expect_stop() { turn_ = Clock::now(); }
   /// Restores the affinities if no stop has come for 20 ms.
@@ -61,10 +57,8 @@ class StopCpu {
   /// Restores the affinities and forgets the stops counted. Makes no system call if nothing is
   /// narrowed.
   void go_back();
-  /// Does this for the thread whose stops are counted, and leaves turns as they are.
-  void let_thread_go();
   /// Returns true while the tracing thread is narrowed to one CPU.
-  [[nodiscard]] bool narrowed() const { return narrowed_ || turns_.narrowed(); }
+  [[nodiscard]] bool narrowed() const { return narrowed_; }
   /// Returns true while either affinity is narrowed: look() must then be called every few
   /// milliseconds.
   [[nodiscard]] bool narrows() const { return narrowed_ || (thread_ && thread_->active()); }
@@ -91,7 +85,6 @@ class StopCpu {
   Clock::time_point turn_;  ///< Time of the newest stop or expect_stop().
   bool narrowed_ = false;
   bool choosing_ = false;  ///< The scheduler chooses another CPU.
-  TurnCpu turns_;
 };
 
 }  // namespace backtrail::tracee

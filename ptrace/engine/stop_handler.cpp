@@ -70,7 +70,6 @@ void StopHandler::handle_stop(Thread& thread, const WaitStatus& status) {
   StopVerdict verdict = StopVerdict::kReport;
   if (thread.trace()) {
     BranchSource& source = thread.trace()->source();
-    note_turn(thread, source);
     source.expect_service(!stop_cpu_.narrowed() && demands_.may_poll());
     verdict = source.on_stop(thread, status);
   }
@@ -85,32 +84,6 @@ void StopHandler::handle_stop(Thread& thread, const WaitStatus& status) {
   if (verdict == StopVerdict::kResumed) return note_resumed(thread);
   if (detaching_.is_leaving(thread.id().pid)) return detaching_.let_leave(thread);
   handle_reported(thread, status);
-}
-
-bool StopHandler::others_run(const Thread& thread) const {
-  // Many threads mostly run at the same time.
-  constexpr std::size_t kMostLooks = 8;
-  std::size_t looks = 0;
-  return std::ranges::any_of(tasks_.threads(), [&](const auto& each) {
-    const auto& [tid, other] = each;
-    if (tid == thread.tid() || other->stopped()) return false;
-    if (++looks > kMostLooks) return true;
-    const auto stat = ProcFs{}.task_stat(tid, tid);
-    return stat && stat->state == 'R';
-  });
-}
-
-/// Counts the stop, if the client wants threads to be followed. On one CPU a thread that is stepped
-/// leaves it more often than it stops, which looks like waits of its own.
-void StopHandler::note_turn(const Thread& thread, const BranchSource& source) {
-  if (!settings_.follows_signals || source.kind() != SourceKind::kCache) return;
-  const bool was_narrowed = stop_cpu_.narrowed();
-  stop_cpu_.note_turn({.tid = thread.tid(),
-                       .translated = source.translated(),
-                       .has_spare_cpu = !was_narrowed && demands_.may_poll()},
-                      StopCpu::Clock::now(), [&] { return others_run(thread); });
-  // Nobody else has made the tracing thread wait.
-  if (was_narrowed && !stop_cpu_.narrowed()) demands_.forget_waits();
 }
 
 /// Call when the source has resumed the thread.
@@ -139,7 +112,7 @@ void StopHandler::handle_reported(Thread& thread, const WaitStatus& status) {
       return;
     case WaitKind::kEvent:
       // Threads and processes are born and end.
-      if (status.event != PTRACE_EVENT_STOP) stop_cpu_.let_thread_go();
+      if (status.event != PTRACE_EVENT_STOP) stop_cpu_.go_back();
       handle_event(thread, status.event);
       return;
     default:

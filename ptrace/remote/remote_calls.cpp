@@ -24,7 +24,6 @@
 #include "ptrace/os/child_signal.hpp"
 #include "ptrace/os/procfs.hpp"
 #include "ptrace/os/ptrace_request.hpp"
-#include "ptrace/os/resume_here.hpp"
 #include "ptrace/os/signal_bits.hpp"
 #include "ptrace/remote/trap_guard.hpp"
 #include "ptrace/tracee/process.hpp"
@@ -355,22 +354,9 @@ Result<void> RemoteCalls::stop_for_signal_again() {
   }
 }
 
-Result<void> RemoteCalls::resume(RunRequest what) {
-  const ResumeHere here{thread_->tid()};
-  switch (what) {
-    case RunRequest::kContinue:
-      return request::cont(thread_->tid());
-    case RunRequest::kStep:
-      return request::step(thread_->tid());
-    case RunRequest::kSyscall:
-      return request::cont_syscall(thread_->tid());
-  }
-  return {};
-}
-
 Result<void> RemoteCalls::run_to_syscall_stop() {
   for (;;) {
-    BT_CHECKED(resume(RunRequest::kSyscall));
+    BT_CHECKED(request::cont_syscall(thread_->tid()));
     BT_TRY(const WaitStatus status, wait());
     at_trap_ = false;
     if (status.kind == WaitKind::kSyscall) return {};
@@ -400,7 +386,7 @@ Result<void> RemoteCalls::step_over_syscall() {
   const TraceeAddr end = syscall_at_ + kSyscallInsn.size();
   BT_CHECKED(unblock_trap());
   for (;;) {
-    BT_CHECKED(resume(RunRequest::kStep));
+    BT_CHECKED(request::step(tid));
     BT_TRY(const WaitStatus status, wait());
     at_trap_ = false;
     if (status.kind == WaitKind::kStopped && status.signal == SIGTRAP) {
@@ -452,7 +438,7 @@ Result<void> RemoteCalls::run(const CallBatch::Code& code) {
   TrapGuard::note_forced(*thread_, false);
   BT_CHECKED(unblock_trap());
   for (;;) {
-    BT_CHECKED(resume(RunRequest::kContinue));
+    BT_CHECKED(request::cont(tid));
     BT_TRY(const WaitStatus status, wait());
     at_trap_ = false;
     if (status.kind == WaitKind::kStopped && status.signal == SIGTRAP) {

@@ -19,7 +19,6 @@ namespace backtrail::tracee {
 
 class Process;
 class Thread;
-enum class RunRequest : std::uint8_t;
 
 /// Borrows a stopped thread for system calls, and restores its registers and signal mask when done.
 /// Signals that arrive meanwhile stay pending. The calls use a SYSCALL instruction that the program
@@ -62,7 +61,6 @@ class RemoteCalls {
   enum class Stops : std::uint8_t { kBeginAndEnd, kEnd };
   Result<std::uint64_t> make(const seccomp_data& call, Stops stops = Stops::kBeginAndEnd);
   Result<void> make_each(const CallBatch::Code& code);
-  Result<void> resume(RunRequest what);
   Result<void> run_to_syscall_stop();
   /// Executes the instruction at `syscall_at_` in a single step.
   Result<void> step_over_syscall();

@@ -52,8 +52,6 @@ class BranchSource {
   /// Returns true if the source sees every system call that concerns the recorder before the thread
   /// makes it: calls that write memory without a store (CodeWriters), or that show an affinity.
   [[nodiscard]] virtual bool sees_calls() const { return false; }
-  /// Returns the number of superblocks made so far for the thread's program.
-  [[nodiscard]] virtual std::uint64_t translated() const { return 0; }
 
   /// Resumes the thread. Errors: kTraceeGone.
   virtual Result<void> resume(Thread& thread, const SourceResume& how) = 0;

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
-#include <optional>
 
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
@@ -13,7 +12,6 @@
 #include "arch/base/log.hpp"
 #include "arch/cpu/syscall_abi.hpp"
 #include "ptrace/os/ptrace_request.hpp"
-#include "ptrace/os/resume_here.hpp"
 #include "ptrace/os/signal_bits.hpp"
 #include "ptrace/source/branch_source.hpp"
 #include "ptrace/tracee/process.hpp"
@@ -265,20 +263,12 @@ Result<void> Thread::sync_debug_registers() {
   return {};
 }
 
-/// Returns true if nothing that the thread executes before its next stop shows its affinity.
-bool Thread::may_begin_here() const {
-  return ResumeHere::in_use() && source_ != nullptr && source_->sees_calls() &&
-         process_.own_affinity.may_be_narrowed();
-}
-
 Result<void> Thread::run(RunRequest what, int signal) {
   if (auto synced = sync_debug_registers(); !synced) {
     if (synced.error().is(TraceErrc::kTraceeGone)) return synced;
     log::ptrace().warn("tid={}: {}", tid_, synced.error().message());
   }
   Result<void> done;
-  std::optional<ResumeHere> here;
-  if (may_begin_here()) here.emplace(tid_);
   switch (what) {
     case RunRequest::kContinue:
       done = request::cont(tid_, signal);
@@ -290,7 +280,6 @@ Result<void> Thread::run(RunRequest what, int signal) {
       done = request::cont_syscall(tid_, signal);
       break;
   }
-  here.reset();
   // A thread that is gone is as good as running: its exit status is on its way.
   process_.forget_insn_bytes();
   process_.inherited_code.reset();

@@ -174,7 +174,6 @@ class Thread {
 
  private:
   Result<void> sync_debug_registers();
-  [[nodiscard]] bool may_begin_here() const;
   void set_state(State state);
 
   Process& process_;

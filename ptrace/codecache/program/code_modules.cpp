@@ -29,11 +29,26 @@ std::vector<CodeModule> CodeModules::add(const ExecutableMap::Range& range,
   known_.push_back({range, module});
   std::vector<CodeModule> displaced;
   if (!module) return displaced;
+  // The rest of a module of which a part is mapped again.
+  std::vector<Gone> rest;
   std::erase_if(gone_, [&](const Gone& gone) {
     if (!gone.module.overlaps(module->begin, module->end)) return false;
-    if (!gone.module.is_beside(*module)) displaced.push_back(gone.module);
+    if (!gone.module.is_beside(*module)) {
+      displaced.push_back(gone.module);
+      return true;
+    }
+    if (gone.module.begin < module->begin) {
+      rest.push_back(gone);
+      rest.back().module.end = module->begin;
+    }
+    if (module->end < gone.module.end) {
+      rest.push_back(gone);
+      rest.back().module.begin = module->end;
+      rest.back().module.file_offset += module->end - gone.module.begin;
+    }
     return true;
   });
+  gone_.insert(gone_.end(), rest.begin(), rest.end());
   return displaced;
 }
 

@@ -48,9 +48,6 @@ class CacheSource final : public BranchSource, private StepperUser {
 
   [[nodiscard]] SourceKind kind() const override { return SourceKind::kCache; }
   [[nodiscard]] bool sees_calls() const override { return true; }
-  [[nodiscard]] std::uint64_t translated() const override {
-    return part_ ? part_.space().code().blocks() : 0;
-  }
   /// Begins recording of the thread, which is stopped at `pc`.
   void start_at(TraceeAddr pc) { stepper_.start_at(pc); }
   Result<void> resume(Thread& thread, const SourceResume& how) override;

@@ -56,6 +56,18 @@ TEST_F(Modules, ThatComeBackAreThere) {
   EXPECT_EQ(modules_.kept().present.size(), 1U);
 }
 
+/// The middle of a file's mapping is replaced by another file.
+TEST_F(Modules, OfWhichPartsComeBackKeepTheRestUntilAnotherTakesItsPlace) {
+  add(range(0x1000, 0x4000, 1));
+  lose(0x2000, 0x3000);
+  EXPECT_TRUE(add(range(0x1000, 0x2000, 1)).empty());
+  CodeModule rest = module_of(range(0x2000, 0x4000, 1));
+  rest.file_offset = 0x1000;
+  EXPECT_EQ(modules_.kept().gone, std::vector{rest});
+  EXPECT_EQ(add(range(0x2000, 0x3000, 2)), std::vector{rest});
+  EXPECT_TRUE(modules_.kept().gone.empty());
+}
+
 TEST_F(Modules, ThatAreNotKeptAreKnownAndDisplaceNothing) {
   add(one_);
   lose(0x1000, 0x3000);
