@@ -7,10 +7,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <span>
-#include <vector>
 
 #include "ptrace/os/unique_fd.hpp"
 
@@ -43,7 +41,6 @@ class FixedView {
 
  private:
   bool take_lease();
-  bool copy();
 
   UniqueFd file_;
   struct stat facts_ {};

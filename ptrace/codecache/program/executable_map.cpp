@@ -171,6 +171,19 @@ bool ExecutableMap::overlaps(TraceeAddr begin, TraceeAddr end) const {
                      [=](const Range& range) { return begin < range.end && range.begin < end; });
 }
 
+bool ExecutableMap::knows_file_of(const MapEntry& mapping) const {
+  return std::ranges::any_of(ranges_, [&](const Range& range) {
+    return range.inode == mapping.inode && range.path == mapping.path && !range.may_change;
+  });
+}
+
+MapEntry ExecutableMap::Range::file() const {
+  MapEntry mapping;
+  mapping.inode = inode;
+  mapping.path = path;
+  return mapping;
+}
+
 std::vector<std::pair<TraceeAddr, TraceeAddr>> ExecutableMap::lost_in(
     const ExecutableMap& newer) const {
   std::vector<std::pair<TraceeAddr, TraceeAddr>> lost;

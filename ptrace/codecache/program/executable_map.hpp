@@ -51,12 +51,17 @@ class ExecutableMap {
 
     /// Returns true if other processes have other code there.
     [[nodiscard]] bool made_here() const { return may_change || (inode == 0 && path != kVdso); }
+    /// Returns a mapping with the inode and the path of the file, and nothing else.
+    [[nodiscard]] MapEntry file() const;
   };
 
   [[nodiscard]] bool contains(TraceeAddr address) const { return find(address) != nullptr; }
   [[nodiscard]] const Range* find(TraceeAddr address) const;
   /// Returns true if a part of [begin, end) is executable.
   [[nodiscard]] bool overlaps(TraceeAddr begin, TraceeAddr end) const;
+  /// Returns true if code of this mapping's file is here and cannot change. Who writes the file of
+  /// a range that may change was not asked.
+  [[nodiscard]] bool knows_file_of(const MapEntry& mapping) const;
   /// Returns the ranges of this map that are missing or different in `newer`.
   [[nodiscard]] std::vector<std::pair<TraceeAddr, TraceeAddr>> lost_in(
       const ExecutableMap& newer) const;

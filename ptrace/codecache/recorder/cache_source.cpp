@@ -117,8 +117,9 @@ void CacheSource::drop_space() {
 
 void CacheSource::look_for_damage() {
   if (!part_.space().code().is_damaged() || part_.space().disabled()) return;
-  log::ptrace().warn("pid={}: it has written to the recorder's memory, and is stepped from here on",
-                     process_.pid());
+  log::ptrace().warn(
+      "pid={}: the program has written to the recorder's memory; stepping from here on",
+      process_.pid());
   part_.space().kept().give_up();
   cache::disable(process_, *sums_, "the program has written to the recorder's memory");
   cache::evict(process_);

@@ -8,15 +8,13 @@
 #include "arch/base/value_kind.hpp"
 #include "arch/cpu/syscall_abi.hpp"
 #include "ptrace/codecache/space/code_writers.hpp"
+#include "ptrace/codecache/syscalls/syscall_policy.hpp"
 #include "ptrace/tracee/process.hpp"
 #include "ptrace/tracee/thread.hpp"
 
 namespace backtrail::tracee::cache {
 
 namespace {
-
-constexpr MappingChange kAnyChange{
-    .begin = TraceeAddr{}, .end = TraceeAddr{1ULL << 57}, .new_code = true};
 
 /// Returns what a call of another form than SYSCALL in 64-bit code may change, whose number is that
 /// of a 32-bit call; nullopt if that is no mapping.
@@ -26,7 +24,7 @@ std::optional<MappingChange> mapping_change_of_32(const arch::cpu::UserRegs& reg
   constexpr std::array kMappings{90, 91, 117, 125, 163, 192, 219, 257, 380, 397, 398, 440};
   const auto number = static_cast<std::int32_t>(syscall_number(regs));
   if (std::ranges::find(kMappings, number) == kMappings.end()) return std::nullopt;
-  return kAnyChange;
+  return any_mapping_change();
 }
 
 }  // namespace
@@ -67,7 +65,7 @@ void FileWatch::end(Thread& thread) {
 }
 
 void FileWatch::ran_unseen() {
-  change_mappings(kAnyChange);
+  change_mappings(any_mapping_change());
 }
 
 std::vector<decoder::ValueFact> FileWatch::tell_memory(arch::ValueKind kind) {

@@ -421,11 +421,8 @@ bool CacheSpace::file_may_change(const std::function<bool(const MapEntry&)>& is_
   bool is_code = false;
   const std::vector<ExecutableMap::Range> ranges = executable_.ranges();
   for (const ExecutableMap::Range& range : ranges) {
-    MapEntry map;
-    map.inode = range.inode;
-    map.path = range.path;
     const bool is_looked_at = range.may_change && !range.own && !protection_.keeps_copies(range);
-    if (is_looked_at || !is_of_it(map)) continue;
+    if (is_looked_at || !is_of_it(range.file())) continue;
     is_code = true;
     change_mappings({range.begin, range.end, true});
   }
@@ -459,12 +456,7 @@ Result<ExecutableMap> CacheSpace::read_mappings(Seen seen) {
   CodeWriters::Looked looked{process_.pid(), maps, std::move(seen.open_files)};
   const auto may_change = [&](const MapEntry& map) {
     if (all_change || map.inode == 0) return all_change;
-    const auto& known = executable_.ranges();
-    // A range that may change is not known: who writes the file of a shared one was not asked.
-    const bool is_known = std::any_of(known.begin(), known.end(), [&](const auto& range) {
-      return range.inode == map.inode && range.path == map.path && !range.may_change;
-    });
-    return writers.may_change(map, !is_known, looked);
+    return writers.may_change(map, !executable_.knows_file_of(map), looked);
   };
   return ExecutableMap::from(maps, memory_->mapping(), protection_.pages(), may_change,
                              &executable_);

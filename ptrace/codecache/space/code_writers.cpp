@@ -115,8 +115,10 @@ void CodeWriters::note_recorders_memory() {
     if (!process->cache_space) continue;
     process->cache_space->kept().give_up();
     if (!process->cache_space->begins_to_warn()) continue;
-    log::ptrace().warn("pid={}: the recorder's memory is opened for writing, as a file",
-                       process->pid());
+    log::ptrace().warn(
+        "pid={}: the recorder's memory has been opened for writing; none of the code is "
+        "kept for later runs",
+        process->pid());
   }
 }
 

@@ -148,12 +148,7 @@ std::vector<TraceeAddr> PageProtection::due_pages(Thread& thread) {
 }
 
 void PageProtection::files_may_change(const std::function<bool(const MapEntry&)>& is_of_it) {
-  std::erase_if(let_go_, [&](const ExecutableMap::Range& file) {
-    MapEntry map;
-    map.inode = file.inode;
-    map.path = file.path;
-    return is_of_it(map);
-  });
+  std::erase_if(let_go_, [&](const ExecutableMap::Range& range) { return is_of_it(range.file()); });
 }
 
 bool PageProtection::is_settled(Thread& thread, TraceeAddr page) {

@@ -46,10 +46,7 @@ bool SteppedMemory::file_may_change(const std::function<bool(const MapEntry&)>& 
   bool is_code = false;
   const std::vector<ExecutableMap::Range> ranges = executable_.ranges();
   for (const ExecutableMap::Range& range : ranges) {
-    MapEntry map;
-    map.inode = range.inode;
-    map.path = range.path;
-    if (!is_of_it(map)) continue;
+    if (!is_of_it(range.file())) continue;
     is_code = true;
     lose(range.begin, range.end);
   }
@@ -62,11 +59,7 @@ void SteppedMemory::look_at_mappings() {
   CodeWriters& writers = *process_.code_writers;
   CodeWriters::Looked looked{process_.pid(), *maps};
   const auto may_change = [&](const MapEntry& map) {
-    const auto& known = executable_.ranges();
-    const bool is_known = std::ranges::any_of(known, [&](const auto& range) {
-      return range.inode == map.inode && range.path == map.path && !range.may_change;
-    });
-    return map.inode != 0 && writers.may_change(map, !is_known, looked);
+    return map.inode != 0 && writers.may_change(map, !executable_.knows_file_of(map), looked);
   };
   executable_ =
       ExecutableMap::from(*maps, TraceeAddr{}, ProtectedPages{}, may_change, &executable_);
