@@ -41,6 +41,7 @@ bool SignalSlice::may_hold(int signal) {
   if (is_raised_by_insns(signal)) return false;
   switch (signal) {
     case SIGTRAP:
+    case SIGCHLD:
     case SIGSYS:
     case SIGSTOP:
     case SIGCONT:
@@ -50,10 +51,11 @@ bool SignalSlice::may_hold(int signal) {
   }
 }
 
-void SignalSlice::note_delivery(const siginfo_t& signal, pid_t process, Clock::time_point now) {
+void SignalSlice::note_delivery(const siginfo_t& signal, const std::function<bool(pid_t)>& recorded,
+                                Clock::time_point now) {
   const bool sent =
       signal.si_code == SI_USER || signal.si_code == SI_TKILL || signal.si_code == SI_QUEUE;
-  if (sent && signal.si_pid == process) return;
+  if (sent && recorded(signal.si_pid)) return;
   const std::uint64_t bit = std::uint64_t{1} << static_cast<unsigned>(signal.si_signo - 1);
   // The time that the previous signal took, from its delivery to its handler's return.
   const auto took = std::max(returned_at_ - delivered_at_, kShortest);

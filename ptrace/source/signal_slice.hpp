@@ -6,6 +6,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdint>
+#include <functional>
 #include <optional>
 
 #include <sys/types.h>
@@ -25,11 +26,15 @@ class SignalSlice {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// Returns true if the signal may be delayed.
+  /// Returns true if the signal may be delayed. SIGCHLD may not: a program whose wait for a child
+  /// has returned relies on its handler having run.
   [[nodiscard]] static bool may_hold(int signal);
-  /// Call before delivering a signal for which may_hold() is true. Signals that the process sends
-  /// itself count as the thread's own work.
-  void note_delivery(const siginfo_t& signal, pid_t process, Clock::time_point now = Clock::now());
+  /// Call before delivering a signal for which may_hold() is true. Signals of recorded processes
+  /// are not delayed: whoever sends them is slowed down, too, and what it does next (it ends, or
+  /// writes to a pipe) may be known to the thread only after the signal.
+  /// @param recorded Returns true for processes that are recorded.
+  void note_delivery(const siginfo_t& signal, const std::function<bool(pid_t)>& recorded,
+                     Clock::time_point now = Clock::now());
   /// Call when a handler returns to code with signal mask `mask`. Returns the mask to run it with,
   /// which differs if a slice begins. Only the kernel may see the returned mask.
   [[nodiscard]] std::uint64_t note_return(std::uint64_t mask, Clock::time_point now = Clock::now());

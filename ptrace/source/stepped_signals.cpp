@@ -9,6 +9,7 @@
 #include <sys/syscall.h>
 
 #include "arch/cpu/syscall_abi.hpp"
+#include "ptrace/os/procfs.hpp"
 #include "ptrace/os/ptrace_request.hpp"
 #include "ptrace/tracee/process.hpp"
 #include "ptrace/tracee/thread.hpp"
@@ -47,6 +48,14 @@ bool sends_signals(std::uint64_t call) {
          call == SYS_rt_sigqueueinfo || call == SYS_rt_tgsigqueueinfo;
 }
 
+/// Returns true if `pid` is recorded, or has ended: nobody can send many signals who ends after
+/// each.
+bool is_recorded(pid_t pid) {
+  if (pid == 0) return false;  // of another pid namespace
+  const auto status = ProcFs{}.status(pid);
+  return !status || status->traced_here() || status->state == 'Z' || status->state == 'X';
+}
+
 }  // namespace
 
 std::optional<SignalSlice::Clock::time_point> SteppedSignals::stop_due() const {
@@ -66,7 +75,9 @@ void SteppedSignals::begin_step(Thread& thread, int signal, bool is_call) {
   }
   if (!SignalSlice::may_hold(signal)) return;
   const auto info = request::read_siginfo(thread.tid());
-  if (info) slice_.note_delivery(*info, process_.pid());
+  if (info)
+    slice_.note_delivery(
+        *info, [this](pid_t sender) { return sender == process_.pid() || is_recorded(sender); });
 }
 
 void SteppedSignals::begin_call(Thread& thread) {

@@ -42,6 +42,10 @@ TEST_P(RecordSource, LetsAThreadGetOnBetweenSignals) {
   expect_right(program(variant("storm"), {"timer", "real", "20", work}));
 }
 
+TEST_P(RecordSource, ShowsSignalsOfChildrenBeforeTheirEnds) {
+  expect_right(program(variant("storm"), {"children", "20"}));
+}
+
 TEST_P(RecordSource, ShowsHandlersTheirFramesAsTheyAre) {
   expect_right(program(variant("storm"), {"fault", "200"}));
   expect_right(program(variant("storm"), {"raise", "200"}));

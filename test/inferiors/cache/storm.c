@@ -1,6 +1,8 @@
 // Signals in quick succession, or in large numbers.
 //   timer KIND MICROSECONDS WORK   a timer of that period during WORK units of work
 //   fault COUNT / raise COUNT      COUNT handled faults, or COUNT signals to itself
+//   children COUNT                 COUNT children send a signal and end: both are heard of before
+//                                  the wait for each child returns
 // Exits with 0 if all of it is done and nothing was wrong.
 #define _GNU_SOURCE
 #include <signal.h>
@@ -8,15 +10,21 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/time.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <ucontext.h>
 #include <unistd.h>
 
-static volatile long handled, own, wrong;
+static volatile long handled, own, wrong, ended;
 
 static void on_timer(int number) {
   if (number == SIGUSR1) ++own;
   ++handled;
+}
+
+static void on_child(int number) {
+  (void)number;
+  ++ended;
 }
 
 extern char the_load[];
@@ -68,6 +76,21 @@ static void fault(void) {
           : "rax", "rcx", "r10", "r11");
 }
 
+static void hear_of_children(long count) {
+  signal(SIGUSR1, on_timer);
+  signal(SIGCHLD, on_child);
+  const pid_t self = getpid();
+  for (long i = 0; i < count; ++i) {
+    own = ended = 0;
+    const pid_t child = fork();
+    if (child == 0) {
+      kill(self, SIGUSR1);
+      _exit(0);
+    }
+    if (waitpid(child, NULL, 0) != child || own != 1 || ended != 1) ++wrong;
+  }
+}
+
 int main(int argc, char** argv) {
   if (argc < 3) return 2;
   if (strcmp(argv[1], "timer") == 0 && argc > 4) {
@@ -86,6 +109,8 @@ int main(int argc, char** argv) {
     sigemptyset(&none);
     sigprocmask(SIG_BLOCK, NULL, &mask);
     if (memcmp(&mask, &none, 8) != 0) ++wrong;
+  } else if (strcmp(argv[1], "children") == 0) {
+    hear_of_children(atol(argv[2]));
   } else {
     const long count = atol(argv[2]);
     struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO};

@@ -9,7 +9,7 @@ namespace {
 using namespace std::chrono_literals;
 using Clock = SignalSlice::Clock;
 
-constexpr pid_t kProcess = 100;
+constexpr pid_t kRecorded = 100;
 constexpr std::uint64_t kAlarm = std::uint64_t{1} << (SIGALRM - 1);
 
 siginfo_t signal_of(int number, int code = SI_KERNEL, pid_t sender = 0) {
@@ -22,7 +22,10 @@ siginfo_t signal_of(int number, int code = SI_KERNEL, pid_t sender = 0) {
 
 class SignalSliceTest : public testing::Test {
  protected:
-  void deliver(const siginfo_t& info) { slice_.note_delivery(info, kProcess, now_); }
+  void deliver(const siginfo_t& info) {
+    slice_.note_delivery(
+        info, [](pid_t pid) { return pid == kRecorded; }, now_);
+  }
   std::uint64_t come_back(std::uint64_t mask = 0) { return slice_.note_return(mask, now_); }
   /// The thread runs for `runs`, then handling the signal takes `takes`.
   std::uint64_t handle(Clock::duration runs, const siginfo_t& info, Clock::duration takes = 1ms,
@@ -59,13 +62,13 @@ TEST_F(SignalSliceTest, LetsNoSignalBeVeryLate) {
   EXPECT_EQ(slice_.over_at(), now_ + 20ms);
 }
 
-TEST_F(SignalSliceTest, HoldsNothingThatTheProcessSendsItself) {
+TEST_F(SignalSliceTest, HoldsNothingThatRecordedProcessesSend) {
   for (const int code : {SI_USER, SI_TKILL, SI_QUEUE}) {
-    EXPECT_EQ(handle(10us, signal_of(SIGUSR1, code, kProcess)), 0U);
-    EXPECT_EQ(handle(10us, signal_of(SIGUSR1, code, kProcess)), 0U);
+    EXPECT_EQ(handle(10us, signal_of(SIGUSR1, code, kRecorded)), 0U);
+    EXPECT_EQ(handle(10us, signal_of(SIGUSR1, code, kRecorded)), 0U);
   }
-  (void)handle(1s, signal_of(SIGUSR1, SI_USER, kProcess + 1));
-  EXPECT_NE(handle(10us, signal_of(SIGUSR1, SI_USER, kProcess + 1)), 0U);
+  (void)handle(1s, signal_of(SIGUSR1, SI_USER, kRecorded + 1));
+  EXPECT_NE(handle(10us, signal_of(SIGUSR1, SI_USER, kRecorded + 1)), 0U);
 }
 
 TEST_F(SignalSliceTest, CallsNothingHeldThatTheThreadBlocks) {
@@ -75,7 +78,8 @@ TEST_F(SignalSliceTest, CallsNothingHeldThatTheThreadBlocks) {
 }
 
 TEST_F(SignalSliceTest, KnowsWhichSignalsAreNeverLate) {
-  for (const int number : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGSTOP, SIGCONT}) {
+  for (const int number :
+       {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGSTOP, SIGCONT, SIGCHLD}) {
     EXPECT_FALSE(SignalSlice::may_hold(number)) << number;
   }
   EXPECT_TRUE(SignalSlice::may_hold(SIGALRM));
