@@ -51,11 +51,12 @@ bool SignalSlice::may_hold(int signal) {
   }
 }
 
-void SignalSlice::note_delivery(const siginfo_t& signal, const std::function<bool(pid_t)>& recorded,
+void SignalSlice::note_delivery(const siginfo_t& signal,
+                                const std::function<bool(pid_t)>& keeps_order,
                                 Clock::time_point now) {
   const bool sent =
       signal.si_code == SI_USER || signal.si_code == SI_TKILL || signal.si_code == SI_QUEUE;
-  if (sent && recorded(signal.si_pid)) return;
+  if (sent && keeps_order(signal.si_pid)) return;
   const std::uint64_t bit = std::uint64_t{1} << static_cast<unsigned>(signal.si_signo - 1);
   // The time that the previous signal took, from its delivery to its handler's return.
   const auto took = std::max(returned_at_ - delivered_at_, kShortest);

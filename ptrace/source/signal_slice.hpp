@@ -29,11 +29,11 @@ class SignalSlice {
   /// Returns true if the signal may be delayed. SIGCHLD may not: a program whose wait for a child
   /// has returned relies on its handler having run.
   [[nodiscard]] static bool may_hold(int signal);
-  /// Call before delivering a signal for which may_hold() is true. Signals of recorded processes
-  /// are not delayed: whoever sends them is slowed down, too, and what it does next (it ends, or
-  /// writes to a pipe) may be known to the thread only after the signal.
-  /// @param recorded Returns true for processes that are recorded.
-  void note_delivery(const siginfo_t& signal, const std::function<bool(pid_t)>& recorded,
+  /// Call before delivering a signal for which may_hold() is true.
+  /// @param keeps_order  Returns true for processes whose signals are not delayed, because the
+  ///                     thread may rely on their order: a recorded process signals, then it ends
+  ///                     or writes to a pipe, and the thread finds out.
+  void note_delivery(const siginfo_t& signal, const std::function<bool(pid_t)>& keeps_order,
                      Clock::time_point now = Clock::now());
   /// Call when a handler returns to code with signal mask `mask`. Returns the mask to run it with,
   /// which differs if a slice begins. Only the kernel may see the returned mask.

@@ -48,10 +48,10 @@ bool sends_signals(std::uint64_t call) {
          call == SYS_rt_sigqueueinfo || call == SYS_rt_tgsigqueueinfo;
 }
 
-/// Returns true if `pid` is recorded, or has ended: nobody can send many signals who ends after
-/// each.
-bool is_recorded(pid_t pid) {
-  if (pid == 0) return false;  // of another pid namespace
+/// Returns true if the process is recorded or has ended. Processes that end after each signal do
+/// not send many.
+bool is_recorded_or_ended(pid_t pid) {
+  if (pid == 0) return false;  // the sender is in another pid namespace
   const auto status = ProcFs{}.status(pid);
   return !status || status->traced_here() || status->state == 'Z' || status->state == 'X';
 }
@@ -75,9 +75,10 @@ void SteppedSignals::begin_step(Thread& thread, int signal, bool is_call) {
   }
   if (!SignalSlice::may_hold(signal)) return;
   const auto info = request::read_siginfo(thread.tid());
-  if (info)
-    slice_.note_delivery(
-        *info, [this](pid_t sender) { return sender == process_.pid() || is_recorded(sender); });
+  if (!info) return;
+  slice_.note_delivery(*info, [this](pid_t sender) {
+    return sender == process_.pid() || is_recorded_or_ended(sender);
+  });
 }
 
 void SteppedSignals::begin_call(Thread& thread) {
