@@ -76,8 +76,8 @@ TEST_P(SharedCpu, IsNotSeenByAThreadThatIsStepped) {
 
 TEST_P(SharedCpu, IsNotSeenAmidFalseConditions) {
   const bool slow = GetParam() == Recorded::kStep;
-  const int rounds = slow ? 1 : 20;
-  const pid_t pid = launch(slow ? "1" : "20", "50");
+  const int rounds = slow ? 1 : 8;
+  const pid_t pid = launch(slow ? "1" : "8", "50");
   int hits = 0;
   ASSERT_TRUE(driver.engine.insert(pid, {.kind = BreakpointKind::kSoftware,
                                          .address = symbol_of(kProgram, "on_signal"),

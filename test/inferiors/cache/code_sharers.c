@@ -26,7 +26,7 @@ enum {
   kMost = 3,
   kStackBytes = 65536,
   kFault = -1,
-  kRounds = 4
+  kRounds = 2
 };
 
 // Commands to a process that runs the code.
