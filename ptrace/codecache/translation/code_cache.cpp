@@ -13,10 +13,6 @@ namespace backtrail::tracee::cache {
 namespace {
 
 constexpr std::uint64_t kAlignment = 16;
-/// Most superblocks that make_next() makes after one that was wanted: a miss that stops costs as
-/// much as translating several.
-constexpr std::size_t kBatchBlocks = 3;
-constexpr std::size_t kPlainBatchBlocks = 15;
 /// Most superblocks that one call of retranslate_by_profile() replaces.
 constexpr std::size_t kMostAtOnce = 256;
 /// Number of samples from which on a plain superblock is worth a longer one.
@@ -33,6 +29,10 @@ std::uint64_t entry_of(const CodeBlock& block) {
 }
 
 }  // namespace
+
+const CodeCache::BatchBlocks CodeCache::kWhileItRuns{.usual = 3, .plain = 15};
+// A miss that stops costs two context switches, as much as translating many superblocks.
+const CodeCache::BatchBlocks CodeCache::kBeforeAStop{.usual = 15, .plain = 40};
 
 CodeCache::CodeCache(CodeMemory& memory, translate::CodeSource source, CodeFacts facts,
                      const translate::InlineSystemCalls& inline_calls)
@@ -92,24 +92,30 @@ std::variant<TraceeAddr, translate::UntranslatableReason> CodeCache::make_some(T
   const CodeFacts& facts = maker_.facts();
   if (const auto why = facts.left_to_cpu(start); why != translate::UntranslatableReason::kNone)
     return why;
-  likely_next_ = {};
-  likely_next_.most = maker_.makes_plain(start) ? kPlainBatchBlocks : kBatchBlocks;
+  likely_next_ = {.most = kWhileItRuns, .after_plain = maker_.makes_plain(start)};
   return make(start, use, likely_next_.successors);
+}
+
+void CodeCache::make_all_next() {
+  likely_next_.most = kBeforeAStop;
+  while (make_next()) {
+  }
 }
 
 bool CodeCache::make_next() {
   LikelyNext& likely = likely_next_;
+  const std::size_t most = likely.after_plain ? likely.most.plain : likely.most.usual;
   const std::array lists{&likely.successors.direct, &likely.successors.indirect,
                          &likely.successors.pointers};
   // make() adds to the lists, which are looked at in turns.
-  for (std::size_t ended = 0; likely.made < likely.most && ended < lists.size();) {
+  for (std::size_t ended = 0; likely.made < most && ended < lists.size();) {
     const std::size_t number = likely.at % lists.size();
     const std::size_t index = likely.at++ / lists.size();
     const std::vector<TraceeAddr>& list = *lists.at(number);
     ended = index < list.size() ? 0 : ended + 1;
     if (index >= list.size()) continue;
     const auto start = number == 2 ? pointer_at(list[index]) : std::optional{list[index]};
-    if (!start || (likely.made >= kBatchBlocks && !maker_.makes_plain(*start))) continue;
+    if (!start || (likely.made >= likely.most.usual && !maker_.makes_plain(*start))) continue;
     const Use use = number == 0 ? Use::kDirect : Use::kIndirect;
     if (!make_if_new(*start, use, likely.successors)) continue;
     ++likely.made;

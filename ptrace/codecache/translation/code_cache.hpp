@@ -105,11 +105,8 @@ class CodeCache {
   /// Translates one superblock that is likely to run soon after the newest one that translation()
   /// or ib_entry() made. Returns false if there is no more that is worth it.
   bool make_next();
-  /// Calls make_next() until there is no more.
-  void make_all_next() {
-    while (make_next()) {
-    }
-  }
+  /// Translates all that make_next() would, and more: call where the next miss would be a stop.
+  void make_all_next();
   /// Translates the functions at `starts`, for indirect branches, and all code to which they lead:
   /// by direct branches, through pointers that are known, and the functions whose addresses they
   /// take; until there are `most_bytes` of code. Returns the number of superblocks made.
@@ -199,13 +196,21 @@ class CodeCache {
     std::vector<TraceeAddr> pointers;
   };
   enum class Use : std::uint8_t { kDirect, kIndirect };
+  /// Most superblocks to be made after one that was wanted.
+  struct BatchBlocks {
+    std::size_t usual = 0;
+    std::size_t plain = 0;  ///< Where superblocks are plain.
+  };
+  static const BatchBlocks kWhileItRuns;
+  static const BatchBlocks kBeforeAStop;
   /// The work of make_next().
   struct LikelyNext {
-    Successors successors;
+    Successors successors = {};
+    BatchBlocks most = {};
+    bool after_plain = false;  ///< The wanted superblock is plain.
     /// Three times the index in all lists, plus the number of the list.
     std::size_t at = 0;
     std::size_t made = 0;
-    std::size_t most = 0;  ///< Most superblocks to be made.
   };
 
   /// Sets the functions of `source` that the code cache itself provides.
