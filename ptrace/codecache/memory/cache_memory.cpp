@@ -184,7 +184,7 @@ void CacheMemory::note_first_maps(std::vector<MapEntry> maps) {
 }
 
 void CacheMemory::add_first_chunk(TraceeAddr base) {
-  chunks_.push_back({host() + MemoryFile::kThreadsAt, base});
+  chunks_.push_back({host() + MemoryFile::kThreadsAt, base, file_->inode()});
 }
 
 Result<std::uint64_t> CacheMemory::get_file(Process& process, RemoteCalls& remote,
@@ -330,6 +330,11 @@ bool CacheMemory::has_mapped(TraceeAddr address) const {
   });
 }
 
+bool CacheMemory::is_in_file(std::uint64_t inode) const {
+  return std::ranges::any_of(chunks_,
+                             [=](const ThreadChunk& chunk) { return chunk.inode == inode; });
+}
+
 ThreadMemory CacheMemory::part(std::size_t index) const {
   const ThreadChunk& chunk = chunks_.at(index / parts_at_once());
   const std::uint64_t offset = index % parts_at_once() * part_bytes_;
@@ -357,6 +362,7 @@ Result<void> CacheMemory::add_chunk(Thread& thread) {
   auto done = here != MAP_FAILED ? map_chunk(remote, file.there()) : fail_errno("mmap");
   if (done) {
     chunks_.back().host = static_cast<std::uint8_t*>(here);
+    chunks_.back().inode = inode_of(file.here());
   } else if (here != MAP_FAILED) {
     ::munmap(here, kThreadsBytes);
   }

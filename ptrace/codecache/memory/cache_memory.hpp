@@ -77,6 +77,9 @@ class CacheMemory : public CodeMemory {
   /// Returns all memory that the recorder has mapped, as [first, second).
   [[nodiscard]] std::vector<std::pair<TraceeAddr, TraceeAddr>> ranges() const;
 
+  /// Returns true if a part of the memory is that of the memfd with this inode.
+  [[nodiscard]] bool is_in_file(std::uint64_t inode) const;
+
   [[nodiscard]] TraceeAddr code() const override { return code_; }
   /// Returns the mappings of the process that create() has found, and that of the code; at most
   /// once. Empty if they were not looked up.
@@ -138,6 +141,7 @@ class CacheMemory : public CodeMemory {
   struct ThreadChunk {
     std::uint8_t* host = nullptr;
     TraceeAddr base;
+    std::uint64_t inode = 0;
   };
   CacheMemory(std::uint64_t part_bytes, std::shared_ptr<SpareMemory> spare)
       : part_bytes_{part_bytes}, spare_{std::move(spare)} {}

@@ -52,6 +52,9 @@ Result<std::unique_ptr<MemoryFile>> MemoryFile::map(UniqueFd file) {
       new MemoryFile{std::move(file), static_cast<std::uint8_t*>(mapped)}};
 }
 
+MemoryFile::MemoryFile(UniqueFd file, std::uint8_t* host)
+    : file_{std::move(file)}, inode_{inode_of(file_.get())}, host_{host} {}
+
 MemoryFile::~MemoryFile() {
   ::munmap(host_, kBytes);
 }

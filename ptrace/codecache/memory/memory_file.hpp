@@ -64,6 +64,8 @@ class MemoryFile {
   /// Closes the descriptor of memory that no other program will use. It stays mapped.
   void close() { file_.reset(); }
   [[nodiscard]] bool is_open() const { return file_.valid(); }
+  /// inode_of() the file.
+  [[nodiscard]] std::uint64_t inode() const { return inode_; }
   /// The server's mapping, which begins at a large page.
   [[nodiscard]] std::uint8_t* host() const { return host_; }
   /// The policy, which follows the table.
@@ -105,10 +107,11 @@ class MemoryFile {
   LeftCode left_code;
 
  private:
-  MemoryFile(UniqueFd file, std::uint8_t* host) : file_{std::move(file)}, host_{host} {}
+  MemoryFile(UniqueFd file, std::uint8_t* host);
   bool make_big_page(std::uint64_t offset);
 
   UniqueFd file_;
+  std::uint64_t inode_;
   std::uint8_t* host_;
   std::uint64_t settled_ = 0;
   std::array<std::uint64_t, kMostAreas * kAreaSegments> prepared_{};  ///< Populated bytes.

@@ -55,6 +55,11 @@ Result<UniqueFd> make_memfd(std::uint64_t bytes) {
   return file;
 }
 
+std::uint64_t inode_of(int fd) {
+  struct stat facts {};
+  return ::fstat(fd, &facts) == 0 ? facts.st_ino : 0;
+}
+
 Result<BorrowedName> BorrowedName::of(Thread& thread) {
   Process& process = thread.process();
   BT_TRY(const arch::cpu::UserRegs regs, thread.user_regs());

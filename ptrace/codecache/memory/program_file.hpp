@@ -51,6 +51,9 @@ class BorrowedName {
 /// of the calls.
 [[nodiscard]] Result<UniqueFd> make_memfd(std::uint64_t bytes);
 
+/// Returns what tells a memfd from others, which are all on one device; 0 if it is not open.
+[[nodiscard]] std::uint64_t inode_of(int fd);
+
 class ProgramFile {
  public:
   /// The program makes the file; if its filters forbid that, the server makes it and the program

@@ -106,8 +106,16 @@ void CodeWriters::begin_history() {
 void CodeWriters::note_opened(pid_t tid, int fd, bool truncated) {
   const auto file = open_file(tid, fd);
   if (!file || (!file->writes && !truncated) || !file->is_regular) return;
-  if (file->path.starts_with(kRecordersMemory)) return note_recorders_memory();
+  if (is_recorders_memory(*file)) return note_recorders_memory();
   note_file(*file);
+}
+
+bool CodeWriters::is_recorders_memory(const OpenFile& file) const {
+  // A program may give a memfd of its own the same name.
+  return file.path.starts_with(kRecordersMemory) &&
+         std::ranges::any_of(processes_, [&](const Process* process) {
+           return process->cache_space && process->cache_space->memory().is_in_file(file.inode);
+         });
 }
 
 void CodeWriters::note_recorders_memory() {

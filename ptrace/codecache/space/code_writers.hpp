@@ -97,6 +97,8 @@ class CodeWriters {
   [[nodiscard]] std::vector<Users>::const_iterator sharers_with(const Process& process) const;
   static bool is_same(const File& file, const MapEntry& map);
   void note_file(const OpenFile& file);
+  /// Returns true if the file is the recorder's memory in a process of the tree.
+  [[nodiscard]] bool is_recorders_memory(const OpenFile& file) const;
   /// Call when a process of the tree may write the recorder's memory through a file.
   void note_recorders_memory();
   void watch_writes();

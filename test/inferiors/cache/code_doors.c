@@ -362,22 +362,27 @@ static void by_each_copy(const char* kind, int fd, unsigned char* code) {
   look(kind, "ftruncate", code, put(fd, NULL));
 }
 
-// `kind`: a file of a file system, a memory file, or a file that is opened for writing later.
+// `kind`: a file of a file system, a memory file, or one of both that is opened for writing later.
+// The latter memory file has the name of the recorder's.
 static void through_file(int kind) {
-  static const char* names[] = {"file", "memfd", "file opened later"};
-  char path[] = "/tmp/code_doors_XXXXXX";
+  static const char* names[] = {"file", "memfd", "file opened later", "memfd opened later"};
+  const int is_memory = kind == 1 || kind == 3;
+  const int opened_later = kind >= 2;
+  char path[64] = "/tmp/code_doors_XXXXXX";
   unsigned char whole[kPage] = {0};
   make_code(whole, 7);
-  int fd = kind == 1 ? memfd_create("code", 0) : mkstemp(path);
+  int fd = is_memory ? memfd_create("backtrail", 0) : mkstemp(path);
   if (write(fd, whole, kPage) != kPage) exit(2);
   int mapped = fd;
-  if (kind == 2) {
-    close(fd);
+  if (opened_later) {
+    if (is_memory) snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     mapped = open(path, O_RDONLY);
+    close(fd);
+    if (is_memory) snprintf(path, sizeof path, "/proc/self/fd/%d", mapped);
   }
   unsigned char* code = mmap(NULL, kPage, PROT_READ | PROT_EXEC, MAP_PRIVATE, mapped, 0);
   run_often(code);
-  if (kind == 2) fd = open(path, O_RDWR);
+  if (opened_later) fd = open(path, O_RDWR);
   next_code();
   look(names[kind], "pwrite", code, pwrite(fd, fresh, kCode, 0) == kCode);
   run_often(code);
@@ -392,7 +397,7 @@ static void through_file(int kind) {
   look(names[kind], "a child's write", code, ended_well(child));
   run_often(code);
   by_each_copy(names[kind], fd, code);
-  if (kind != 1) unlink(path);
+  if (!is_memory) unlink(path);
 }
 
 // A child writes to System V shared memory.
@@ -483,7 +488,7 @@ int main(int count, char** arguments) {
   calls = count > 1 ? atol(arguments[1]) : 1;
   if (count > 4) return run_mapped(arguments[2], atoi(arguments[3]), atoi(arguments[4]));
   through_memory();
-  for (int kind = 0; kind < 3; ++kind) through_file(kind);
+  for (int kind = 0; kind < 4; ++kind) through_file(kind);
   for (int kind = 0; kind < 3; ++kind) through_another(arguments[0], kind);
   through_segment();
   through_user_faults();
