@@ -45,6 +45,7 @@ struct Truth {
   /// Memory that the instruction is going to overwrite.
   std::array<std::uint8_t, 64> overwritten{};
   bool steps_change_overwritten = false;
+  bool is_cpuid = false;
 };
 
 std::string name_of(const testing::TestParamInfo<Case>& info) {
@@ -61,11 +62,18 @@ bool is_stmxcsr(std::span<const std::uint8_t> bytes) {
   return bytes[0] == 0x0f && bytes[1] == 0xae && (bytes[2] >> 3 & 7) == 3;
 }
 
+constexpr std::array<std::uint8_t, 2> kCpuid{0x0f, 0xa2};
+
+bool is_cpuid(std::span<const std::uint8_t> bytes) {
+  return std::ranges::equal(bytes.first(kCpuid.size()), kCpuid);
+}
+
 Truth read_truth(Thread& thread, const UserRegs& regs) {
   namespace translate = arch::x86::translate;
   std::array<std::uint8_t, arch::kMaxInsnBytes> bytes{};
   const std::size_t length = thread.process().read_code(regs.pc(), bytes);
-  Truth out{.regs = regs, .steps_change_overwritten = is_stmxcsr(bytes)};
+  Truth out{
+      .regs = regs, .steps_change_overwritten = is_stmxcsr(bytes), .is_cpuid = is_cpuid(bytes)};
   const auto insn = translate::decode_source(regs.pc(), std::span{bytes}.first(length));
   const translate::StoredPlace place = translate::value_registers(insn).stored;
   if (place.bytes == 0) return out;
@@ -117,14 +125,25 @@ std::map<Place, std::array<Truth, 2>> truths_of(const Case& which) {
   return out;
 }
 
+/// Returns true if no step has stopped at the place because it is right behind a CPUID, whose step
+/// ends an instruction late on some virtual machines (Stepper::ran_along).
+bool is_stepped_over(const Place& place, const std::map<Place, std::array<Truth, 2>>& truth) {
+  const auto before = truth.find({place.first, place.second - kCpuid.size()});
+  return before != truth.end() && before->second[0].is_cpuid;
+}
+
 /// Compares the values of the first thread.
 void judge(const Outcome& recorded, const std::map<Place, std::array<Truth, 2>>& truth) {
   std::size_t compared = 0;
+  std::size_t stepped_over = 0;
   std::size_t wrong = 0;
   for (const decoder::ValueFact& fact : recorded.threads[0]->facts) {
     const auto there = truth.find({fact.record, fact.pc});
-    // A signal may come between the record of a value and its instruction.
-    if (there == truth.end()) continue;
+    if (there == truth.end()) {
+      // Otherwise a signal came between the record of a value and its instruction.
+      if (is_stepped_over({fact.record, fact.pc}, truth)) ++stepped_over;
+      continue;
+    }
     ++compared;
     if (arch::old_bytes_of(fact.kind) && there->second[0].steps_change_overwritten) continue;
     const std::uint64_t is = value_of(there->second[0], fact.kind);
@@ -136,7 +155,7 @@ void judge(const Outcome& recorded, const std::map<Place, std::array<Truth, 2>>&
   }
   EXPECT_EQ(wrong, 0U);
   EXPECT_GT(compared, 10U);
-  EXPECT_GE(compared * 100, recorded.threads[0]->facts.size() * 99);
+  EXPECT_GE(compared * 100, (recorded.threads[0]->facts.size() - stepped_over) * 99);
   std::printf("%zu of %zu values compared\n", compared, recorded.threads[0]->facts.size());
 }
 
