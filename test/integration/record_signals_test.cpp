@@ -61,6 +61,15 @@ TEST_P(RecordSource, ShowsTheProgramItsOwnAffinity) {
   expect_right(program(variant("affinity"), {steps() ? "2" : "20", "50", allowed_cpus()}));
 }
 
+/// Signals of recorded processes are never held back. The program must get on with its work all the
+/// same. Where every instruction is stepped, that would take too long.
+TEST(RecordSignals, LetsAProgramWorkWhileItsChildSendsSignals) {
+  for (const char* how : {"sender", "queue"}) {
+    const Ran ran = record(with({"--"}, program("storm", {how, "30000"})));
+    EXPECT_EQ(ran.status, 0) << how << "\n" << ran.output;
+  }
+}
+
 /// Amid signals the recorder and the thread that gets them share one CPU; what begins then must not
 /// inherit that.
 TEST(RecordSignals, NarrowsItsCpusForNobodyElse) {

@@ -3,12 +3,17 @@
 //   fault COUNT / raise COUNT      COUNT handled faults, or COUNT signals to itself
 //   children COUNT                 COUNT children send a signal and end: both are heard of before
 //                                  the wait for each child returns
+//   sender WORK / queue WORK       a child sends signals without end, merged by the kernel or
+//   queued,
+//                                  during ten times WORK units of work
 // Exits with 0 if all of it is done and nothing was wrong.
 #define _GNU_SOURCE
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -91,6 +96,74 @@ static void hear_of_children(long count) {
   }
 }
 
+/// Shared with the child that sends signals.
+struct counts {
+  volatile long sent;  // begun to send
+  volatile long handled;
+};
+static struct counts* counts;
+static volatile pid_t sender;
+static volatile int inside;
+
+static void on_sender(int number, siginfo_t* info, void* context) {
+  (void)context;
+  if (inside++ != 0 || info->si_pid != sender) ++wrong;
+  // Queued signals come in their order, each once.
+  if (number == SIGRTMIN && info->si_value.sival_int != counts->handled) ++wrong;
+  ++counts->handled;
+  --inside;
+}
+
+static void send_without_end(pid_t parent, int number) {
+  while (getppid() == parent) {
+    if (number == SIGRTMIN && counts->sent - counts->handled >= 16) continue;
+    const union sigval value = {.sival_int = (int)counts->sent++};
+    const int failed = number == SIGRTMIN ? sigqueue(parent, number, value) : kill(parent, number);
+    if (failed) break;
+  }
+  _exit(3);
+}
+
+static void work_amid_signals(int number, long count) {
+  const pid_t self = getpid();
+  struct sigaction action = {.sa_sigaction = on_sender, .sa_flags = SA_SIGINFO};
+  sigset_t storm, before;
+  sigemptyset(&storm);
+  sigaddset(&storm, number);
+  sigaction(number, &action, NULL);
+  signal(SIGUSR2, on_timer);
+  signal(SIGCHLD, on_child);
+  counts = mmap(NULL, sizeof *counts, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  // The handler needs to know who sends.
+  sigprocmask(SIG_BLOCK, &storm, &before);
+  sender = fork();
+  if (sender == 0) send_without_end(self, number);
+  sigprocmask(SIG_SETMASK, &before, NULL);
+  while (counts->handled == 0) {
+  }
+  for (long i = 0; i < 10; ++i) {
+    if (do_work(count) != count * (count - 1) / 2) ++wrong;
+    // What the program raises is handled before its call returns, whatever else comes.
+    raise(SIGUSR2);
+    if (handled != i + 1) ++wrong;
+    // What it blocks waits.
+    sigprocmask(SIG_BLOCK, &storm, NULL);
+    const long so_far = counts->handled;
+    do_work(10);
+    if (counts->handled != so_far) ++wrong;
+    sigprocmask(SIG_SETMASK, &before, NULL);
+  }
+  int status = 0;
+  kill(sender, SIGKILL);
+  while (waitpid(sender, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL || ended != 1 || inside != 0) ++wrong;
+  // What was sent before the end was handled before the wait returned. The last call may not have
+  // been made; signals that are not queued are merged.
+  const long missing = counts->sent - counts->handled;
+  if (missing < 0 || (number == SIGRTMIN && missing > 1)) ++wrong;
+}
+
 int main(int argc, char** argv) {
   if (argc < 3) return 2;
   if (strcmp(argv[1], "timer") == 0 && argc > 4) {
@@ -111,6 +184,10 @@ int main(int argc, char** argv) {
     if (memcmp(&mask, &none, 8) != 0) ++wrong;
   } else if (strcmp(argv[1], "children") == 0) {
     hear_of_children(atol(argv[2]));
+  } else if (strcmp(argv[1], "sender") == 0) {
+    work_amid_signals(SIGUSR1, atol(argv[2]));
+  } else if (strcmp(argv[1], "queue") == 0) {
+    work_amid_signals(SIGRTMIN, atol(argv[2]));
   } else {
     const long count = atol(argv[2]);
     struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO};
