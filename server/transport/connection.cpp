@@ -11,7 +11,6 @@
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <boost/asio/write.hpp>
 
 #include <fcntl.h>
 #include <sys/socket.h>
@@ -84,6 +83,7 @@ struct Connection::Impl : std::enable_shared_from_this<Connection::Impl> {
   void start_reading();
   void read_now();
   void on_read(const error_code& error, std::size_t count);
+  void on_input_end();
   void process_input();
   void handle_unread();
   void handle(const rsp::Frame& frame);
@@ -93,8 +93,10 @@ struct Connection::Impl : std::enable_shared_from_this<Connection::Impl> {
   void add(std::string_view payload, bool notification);
   void flush();
   void write_now();
-  void on_written(const error_code& error);
+  void write_later();
+  void on_written(const error_code& error, std::size_t count);
   void finish();
+  void await_progress();
   void linger();
   void close_when_delivered(std::chrono::milliseconds pause);
   void close();
@@ -106,6 +108,8 @@ struct Connection::Impl : std::enable_shared_from_this<Connection::Impl> {
   [[nodiscard]] asio::posix::stream_descriptor& output() {
     return separate_output.is_open() ? separate_output : input;
   }
+  /// Returns true if nothing more is read but what is queued still goes to the client.
+  [[nodiscard]] bool ending() const { return finishing || input_ended; }
   [[nodiscard]] bool paused() const { return outbox.ready_bytes() + writing.size() > kPauseBytes; }
 
   ConnectionListener* listener;
@@ -121,6 +125,8 @@ struct Connection::Impl : std::enable_shared_from_this<Connection::Impl> {
   std::array<char, kReadBytes> buffer{};
   std::string_view unread;  ///< Bytes of `buffer` not parsed yet.
   std::string writing;      ///< Bytes of the write in flight; empty = none in flight.
+  std::size_t written = 0;  ///< Bytes of `writing` that the kernel has taken.
+  std::optional<std::chrono::milliseconds> patience;  ///< See set_patience().
   std::uint64_t sent_count = 0;
   std::optional<std::string> opening;  ///< First packet, until its answer is acknowledged.
   bool opened = false;
@@ -129,14 +135,15 @@ struct Connection::Impl : std::enable_shared_from_this<Connection::Impl> {
   bool processing =
       false;  ///< handle_unread() is running; the collected output is sent at its end.
   bool acknowledging = true;
-  bool finishing = false;  ///< No more input is wanted.
-  bool lingering = false;  ///< Everything is sent; the client is expected to close.
+  bool finishing = false;    ///< No more input is wanted.
+  bool input_ended = false;  ///< The client sends nothing more, but may still read.
+  bool lingering = false;    ///< Everything is sent; the client is expected to close.
   bool closed = false;
   bool complained = false;
 };
 
 void Connection::Impl::read_more() {
-  if (reading || closed || (paused() && !lingering)) return;
+  if (reading || closed || input_ended || (paused() && !lingering)) return;
   wants_input = true;
 }
 
@@ -162,8 +169,8 @@ void Connection::Impl::on_read(const error_code& error, std::size_t count) {
   if (error) {
     log::rsp().debug("op=read {}{}", error.message(),
                      parser.in_packet() ? ", within a packet" : "");
-    close();
-    return;
+    if (error == asio::error::eof) return on_input_end();
+    return close();
   }
   if (!finishing) {
     unread = std::string_view{buffer.data(), count};
@@ -171,6 +178,16 @@ void Connection::Impl::on_read(const error_code& error, std::size_t count) {
   } else {
     read_more();
   }
+}
+
+/// Closes once the answers are written. The client may have ended only its input (shutdown(2), a
+/// pipe of commands); if it has gone, writing fails.
+void Connection::Impl::on_input_end() {
+  input_ended = true;
+  acknowledging = false;
+  outbox.release_all();
+  if (!writing.empty()) await_progress();
+  flush();
 }
 
 void Connection::Impl::process_input() {
@@ -281,13 +298,11 @@ void Connection::Impl::flush() {
   while (!closed && writing.empty() && outbox.has_ready()) {
     writing = outbox.take_ready();
     write_now();
-    if (closed || writing.empty()) continue;
-    asio::async_write(output(), asio::buffer(writing),
-                      [self = shared_from_this()](const error_code& error, std::size_t) {
-                        if (!self->closed) self->on_written(error);
-                      });
+    if (!closed && !writing.empty()) write_later();
   }
-  if (!closed && writing.empty() && finishing) linger();
+  if (closed || !writing.empty() || !ending()) return;
+  if (input_ended) return close();
+  linger();
 }
 
 /// Writes as much as the kernel takes at once, which is everything but for a client that does not
@@ -305,13 +320,25 @@ void Connection::Impl::write_now() {
   close();
 }
 
-void Connection::Impl::on_written(const error_code& error) {
-  writing.clear();
+void Connection::Impl::write_later() {
+  if (ending()) await_progress();
+  output().async_write_some(
+      asio::buffer(writing) + written,
+      [self = shared_from_this()](const error_code& error, std::size_t count) {
+        if (!self->closed) self->on_written(error, count);
+      });
+}
+
+void Connection::Impl::on_written(const error_code& error, std::size_t count) {
   if (error) {
     log::rsp().debug("op=write {}", error.message());
-    close();
-    return;
+    return close();
   }
+  written += count;
+  if (written < writing.size()) return write_later();
+  writing.clear();
+  written = 0;
+  timer.cancel();
   flush();
   if (closed || lingering) return;
   if (!unread.empty() && !finishing) {
@@ -326,11 +353,19 @@ void Connection::Impl::finish() {
   finishing = true;
   unread = {};
   outbox.release_all();
-  timer.expires_after(kLinger);
-  timer.async_wait([self = shared_from_this()](const error_code& error) {
-    if (!error && !self->closed) self->close();
-  });
+  if (!writing.empty()) await_progress();
   flush();
+}
+
+/// Closes the connection if the client takes nothing for as long as the owner has patience.
+void Connection::Impl::await_progress() {
+  if (!patience) return;
+  timer.expires_after(*patience);
+  timer.async_wait([self = shared_from_this()](const error_code& error) {
+    if (error || self->closed) return;
+    log::rsp().warn("op=write the client does not read; connection closed");
+    self->close();
+  });
 }
 
 /// Waits until the client has the rest or closes, or for the timer. Closing a socket with unread
@@ -343,6 +378,10 @@ void Connection::Impl::linger() {
     close();
     return;
   }
+  timer.expires_after(kLinger);
+  timer.async_wait([self = shared_from_this()](const error_code& error) {
+    if (!error && !self->closed) self->close();
+  });
   read_more();
   if (!acknowledging) close_when_delivered(std::chrono::milliseconds{1});
 }
@@ -402,6 +441,9 @@ void Connection::send_notification(std::string payload) {
 }
 void Connection::stop_acknowledging() {
   impl_->acknowledging = false;
+}
+void Connection::set_patience(std::chrono::milliseconds patience) {
+  impl_->patience = patience;
 }
 void Connection::finish() {
   impl_->finish();

@@ -27,7 +27,8 @@ class ConnectionListener {
   virtual ~ConnectionListener() = default;
   virtual void on_packet(std::string_view payload) = 0;
   virtual void on_interrupt() = 0;
-  /// The connection is over: the client has left, or finish() is done.
+  /// The connection is over: the client has left, or has ended its input and has all answers, or
+  /// finish() is done.
   virtual void on_closed() = 0;
 };
 
@@ -40,8 +41,10 @@ class Connection final : public PacketSink {
  public:
   static constexpr std::size_t kPauseBytes = std::size_t{1} << 20;
   static constexpr std::size_t kAbortBytes = std::size_t{64} << 20;
-  /// Longest time that finish() waits for the client to take the rest and close its side.
+  /// Longest time that finish() waits for the client to close its side, once all is written.
   static constexpr std::chrono::milliseconds kLinger{1000};
+  /// Patience where other clients wait for this one's end.
+  static constexpr std::chrono::milliseconds kPatience{30'000};
 
   /// Borrows the listener, which must outlive the connection.
   Connection(boost::asio::io_context& io, ClientChannel channel, ConnectionListener& listener);
@@ -62,7 +65,10 @@ class Connection final : public PacketSink {
   /// Stops acknowledging packets, and expects no acknowledgements of those sent from now on
   /// (QStartNoAckMode).
   void stop_acknowledging();
-  /// Sends the queue, then closes. on_closed() follows within kLinger.
+  /// Limits how long a client that is to get the rest, after finish() or the end of its input, may
+  /// take nothing of it. Without a limit only its end, or that of this object, ends the wait.
+  void set_patience(std::chrono::milliseconds patience);
+  /// Sends the queue, then closes: within kLinger after the last byte is written.
   void finish();
 
   /// Descriptors to poll, and whether to wait for input (EPOLLIN) and for output (EPOLLOUT).

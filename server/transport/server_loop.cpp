@@ -186,6 +186,9 @@ void ServerLoop::Impl::on_client(Explained<ClientChannel> channel) {
   if (options.once) listener->close();
   fate_seen = false;
   connection = std::make_unique<Connection>(io, std::move(*channel), *this);
+  if (!options.once && !listener->ends_with_client()) {
+    connection->set_patience(Connection::kPatience);
+  }
   conversation = make_conversation(*connection);
   connection->start();
 }

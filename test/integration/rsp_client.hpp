@@ -43,6 +43,8 @@ class RspClient {
 
   [[nodiscard]] bool connected() const { return socket_.valid(); }
   void close() { socket_.reset(); }
+  /// Sends nothing more, but goes on to read.
+  void end_input() { ::shutdown(socket_.get(), SHUT_WR); }
   /// Closes with a reset instead of an orderly end.
   void reset() {
     const linger now{1, 0};

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "server/rsp/frame_writer.hpp"
+#include "server/transport/connection.hpp"
 #include "server/transport/server_loop.hpp"
 #include "test/integration/rsp_client.hpp"
 #include "test/support/fake_target.hpp"
@@ -360,6 +361,14 @@ TEST_F(ServerIo, TheAnswerArrivesBeforeTheEnd) {
   EXPECT_EQ(target.killed, std::vector<pid_t>{100});
 }
 
+TEST_F(ServerIo, AClientThatEndsItsInputGetsWhatWaitsForAcknowledgements) {
+  serve(":0");
+  RspClient client = connect();
+  client.send_packet("twice");
+  client.end_input();
+  EXPECT_EQ(client.read_to_end(), "+" + reply("one") + reply("two"));
+}
+
 TEST_F(ServerIo, DisconnectListensAgain) {
   serve(":0");
   RspClient client = connect_without_acks();
@@ -461,6 +470,55 @@ class UnixPath {
  private:
   std::string directory_;
 };
+
+/// A client that takes its time to read. The buffers of a Unix socket are small.
+class SlowReader : public ServerIo {
+ protected:
+  /// Asks for 1 MB, which is not enough to make the server stop to read, and for what follows.
+  RspClient ask(const LoopOptions& options, std::string_view then) {
+    serve("unix:" + place_.path(), options);
+    RspClient client = RspClient::unix_socket(place_.path());
+    client.send_packet("QStartNoAckMode");
+    EXPECT_EQ(client.read(7), "+$OK#9a");
+    client.send("+" + reply("big:1000000") + reply(then));
+    EXPECT_EQ(client.read(1), "$") << "the server is at work";
+    return client;
+  }
+
+ private:
+  UnixPath place_;
+};
+
+TEST_F(SlowReader, GetsAllAnswersAfterItHasEndedItsInput) {
+  RspClient client = ask({}, "last");
+  client.end_input();
+  std::this_thread::sleep_for(std::chrono::milliseconds{100});
+  EXPECT_EQ(client.read(1'000'003).size(), 1'000'003U);
+  EXPECT_EQ(client.read_to_end(), reply("got last"));
+}
+
+TEST_F(SlowReader, GetsAllAnswersBeforeTheEndThatItAsksFor) {
+  RspClient client = ask({}, "exit");
+  std::this_thread::sleep_for(Connection::kLinger * 3 / 2);
+  EXPECT_EQ(client.read(1'000'003).size(), 1'000'003U);
+  EXPECT_EQ(client.read_to_end(), reply("OK"));
+  client.close();
+  EXPECT_EQ(status(), 0);
+}
+
+TEST_F(SlowReader, CannotHoldUpASignal) {
+  RspClient client = ask({.once = true}, "last");
+  client.end_input();
+  stop(SIGTERM);
+  EXPECT_EQ(status(), 128 + SIGTERM);
+}
+
+TEST_F(SlowReader, EndsTheServerWhenItGoesAway) {
+  RspClient client = ask({.once = true}, "last");
+  client.end_input();
+  client.close();
+  EXPECT_EQ(status(), 0);
+}
 
 TEST_F(ServerIo, UnixSocketsArePrivateAndRemoved) {
   const UnixPath place;
