@@ -98,6 +98,7 @@ struct Connection::Impl : std::enable_shared_from_this<Connection::Impl> {
   void finish();
   void await_progress();
   void linger();
+  void linger_on(int on_their_way, std::chrono::milliseconds since);
   void close_when_delivered(std::chrono::milliseconds pause);
   void close();
   /// Returns the level for complaints about the client: after the first, only debug, so that a
@@ -378,12 +379,22 @@ void Connection::Impl::linger() {
     close();
     return;
   }
-  timer.expires_after(kLinger);
-  timer.async_wait([self = shared_from_this()](const error_code& error) {
-    if (!error && !self->closed) self->close();
-  });
+  linger_on(bytes_on_their_way(output().native_handle()), {});
   read_more();
   if (!acknowledging) close_when_delivered(std::chrono::milliseconds{1});
+}
+
+/// Closes after kLinger, or once the client's kernel has everything or takes nothing any more.
+/// @param since  How long the number of bytes on their way has been the same.
+void Connection::Impl::linger_on(int on_their_way, std::chrono::milliseconds since) {
+  timer.expires_after(kLinger);
+  timer.async_wait([self = shared_from_this(), on_their_way, since](const error_code& error) {
+    if (error || self->closed) return;
+    const int left = bytes_on_their_way(self->output().native_handle());
+    const auto now_since = left < on_their_way ? std::chrono::milliseconds{} : since + kLinger;
+    if (left == 0 || (self->patience && now_since >= *self->patience)) return self->close();
+    self->linger_on(left, now_since);
+  });
 }
 
 void Connection::Impl::close_when_delivered(std::chrono::milliseconds pause) {

@@ -41,7 +41,7 @@ class Connection final : public PacketSink {
  public:
   static constexpr std::size_t kPauseBytes = std::size_t{1} << 20;
   static constexpr std::size_t kAbortBytes = std::size_t{64} << 20;
-  /// Longest time that finish() waits for the client to close its side, once all is written.
+  /// Longest time that finish() waits for the client to close its side, once all is sent.
   static constexpr std::chrono::milliseconds kLinger{1000};
   /// Patience where other clients wait for this one's end.
   static constexpr std::chrono::milliseconds kPatience{30'000};
@@ -68,7 +68,7 @@ class Connection final : public PacketSink {
   /// Limits how long a client that is to get the rest, after finish() or the end of its input, may
   /// take nothing of it. Without a limit only its end, or that of this object, ends the wait.
   void set_patience(std::chrono::milliseconds patience);
-  /// Sends the queue, then closes: within kLinger after the last byte is written.
+  /// Sends the queue, then closes: within kLinger after the last byte is sent.
   void finish();
 
   /// Descriptors to poll, and whether to wait for input (EPOLLIN) and for output (EPOLLOUT).

@@ -10,4 +10,9 @@ namespace backtrail::server {
 /// does not reset the connection then. False if the kernel does not tell.
 [[nodiscard]] bool is_delivered(int socket);
 
+/// Returns how many bytes the kernel still has to bring to the peer's. Input that comes after
+/// close() resets the connection and discards them. 0 for other sockets than TCP, whose peers can
+/// read what was written in any case.
+[[nodiscard]] int bytes_on_their_way(int socket);
+
 }  // namespace backtrail::server

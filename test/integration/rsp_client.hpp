@@ -23,8 +23,10 @@ class RspClient {
   RspClient() = default;
   explicit RspClient(tracee::UniqueFd socket) : socket_{std::move(socket)} {}
 
-  static RspClient tcp(std::uint16_t port) {
+  /// @param room  Bytes of the receive buffer; 0 = what the kernel finds right.
+  static RspClient tcp(std::uint16_t port, int room = 0) {
     tracee::UniqueFd fd{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+    if (room > 0) ::setsockopt(fd.get(), SOL_SOCKET, SO_RCVBUF, &room, sizeof room);
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_port = htons(port);

@@ -130,7 +130,7 @@ class ServerIo : public testing::Test {
     ended_ = true;
     return result_.get();
   }
-  RspClient connect() { return RspClient::tcp(loop_->port()); }
+  RspClient connect(int room = 0) { return RspClient::tcp(loop_->port(), room); }
   RspClient connect_without_acks() {
     RspClient client = connect();
     client.send_packet("QStartNoAckMode");
@@ -367,6 +367,20 @@ TEST_F(ServerIo, AClientThatEndsItsInputGetsWhatWaitsForAcknowledgements) {
   client.send_packet("twice");
   client.end_input();
   EXPECT_EQ(client.read_to_end(), "+" + reply("one") + reply("two"));
+}
+
+// The acknowledgement would reset a closed connection, and discard what the client has no room for.
+TEST_F(ServerIo, AClientMayAcknowledgeAnAnswerLongBeforeTheEnd) {
+  serve(":0");
+  RspClient client = connect(4096);
+  client.send(reply("big:200000") + reply("exit"));
+  EXPECT_EQ(client.read(3), "+$a");
+  std::this_thread::sleep_for(Connection::kLinger * 3 / 2);
+  client.send("+");
+  std::this_thread::sleep_for(std::chrono::milliseconds{50});
+  EXPECT_EQ(client.read_to_end().size(), 200'002U + ("+" + reply("OK")).size());
+  client.close();
+  EXPECT_EQ(status(), 0);
 }
 
 TEST_F(ServerIo, DisconnectListensAgain) {

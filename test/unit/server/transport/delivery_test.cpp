@@ -82,9 +82,25 @@ TEST(Delivery, OfTcpEndsWithTheAcknowledgement) {
   EXPECT_TRUE(is_delivered(pair.here.get()));
 }
 
+TEST(Delivery, OfTcpIsOnItsWayWhileThePeerHasNoRoom) {
+  const Pair pair = tcp_pair();
+  ASSERT_EQ(::fcntl(pair.here.get(), F_SETFL, O_NONBLOCK), 0);
+  std::array<char, 65536> bytes{};
+  while (::write(pair.here.get(), bytes.data(), bytes.size()) > 0) {
+  }
+  EXPECT_GT(bytes_on_their_way(pair.here.get()), 0);
+}
+
+TEST(Delivery, OfUnixSocketsIsNeverOnItsWay) {
+  const Pair pair = unix_pair();
+  send_byte(pair.here);
+  EXPECT_EQ(bytes_on_their_way(pair.here.get()), 0);
+}
+
 TEST(Delivery, OfWhatIsNoSocketIsUnknown) {
   const UniqueFd file{::open("/dev/null", O_RDWR | O_CLOEXEC)};
   EXPECT_FALSE(is_delivered(file.get()));
+  EXPECT_EQ(bytes_on_their_way(file.get()), 0);
 }
 
 }  // namespace
