@@ -92,7 +92,7 @@ class PipedClient : public testing::Test {
   }
   /// Makes a crash file.
   [[nodiscard]] std::string crash_file() const {
-    const std::string file = folder_ / "x.core";
+    std::string file = folder_ / "x.core";
     Subprocess recorder{
         {.arguments = {BT_SERVER, "record", "-o", file, "--", inferior("crashes"), "null"},
          .environment = test_environment(),

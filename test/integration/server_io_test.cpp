@@ -1,154 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 // The server loop over real sockets, with a fake target and a fake session.
 
-#include <atomic>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
-#include <functional>
-#include <future>
-#include <thread>
+#include <string>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <pthread.h>
 #include <pty.h>
-#include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "server/rsp/frame_writer.hpp"
-#include "server/transport/connection.hpp"
-#include "server/transport/server_loop.hpp"
-#include "test/integration/rsp_client.hpp"
-#include "test/support/fake_target.hpp"
+#include "test/integration/server_io_fixture.hpp"
 
 namespace backtrail::server {
 namespace {
 
-using test::RspClient;
 using testing::HasSubstr;
-
-/// A target whose pump() can be set to work until there is input, like software execution.
-class PumpTarget final : public test::FakeTarget {
- public:
-  void pump(int input_fd) override {
-    ++pumps;
-    eventfd_t ignored = 0;
-    if (::eventfd_read(event_.get(), &ignored) == 0 && on_event) on_event();
-    if (!works_until_input) return;
-    ::pollfd input{input_fd, POLLIN, 0};
-    if (::poll(&input, 1, 20'000) == 0) ADD_FAILURE() << "no input within 20 seconds";
-  }
-  [[nodiscard]] int event_fd() const override { return event_.get(); }
-  [[nodiscard]] bool needs_pump() override { return works_until_input; }
-  void signal_event() { ::eventfd_write(event_.get(), 1); }
-  [[nodiscard]] bool running() const override { return works_until_input; }
-
-  std::atomic<int> pumps = 0;
-  std::atomic<bool> works_until_input = false;
-  std::function<void()> on_event;  ///< Called in the loop's thread.
-
- private:
-  tracee::UniqueFd event_{::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)};
-};
-
-/// Answers a few packets.
-class PlayConversation final : public Conversation {
- public:
-  PlayConversation(PumpTarget& target, PacketSink& sink) : target_{target}, sink_{sink} {}
-
-  void on_packet(std::string_view payload) override {
-    if (payload == "QStartNoAckMode") {
-      sink_.send_packet("OK");
-      no_ack_ = true;
-    } else if (payload == "work") {
-      target_.works_until_input = true;
-    } else if (payload == "twice") {
-      sink_.send_packet("one");
-      sink_.send_packet("two");
-    } else if (payload.substr(0, 4) == "big:") {
-      // The text has neither runs nor bytes to escape, so its size is the size on the wire.
-      std::string text;
-      const int size = std::stoi(std::string{payload.substr(4)});
-      while (text.size() < static_cast<std::size_t>(size)) text += "abcdefghij";
-      sink_.send_packet(text);
-    } else if (payload == "disconnect" || payload == "exit") {
-      sink_.send_packet("OK");
-      fate_ = payload == "exit" ? SessionFate::kExit : SessionFate::kDisconnect;
-    } else {
-      sink_.send_packet("got " + std::string{payload});
-    }
-  }
-  void on_interrupt() override {
-    target_.works_until_input = false;
-    sink_.send_packet("T02");
-  }
-  void on_target_events() override {
-    while (target_.take_event()) sink_.send_packet("event");
-  }
-  [[nodiscard]] bool no_ack() const override { return no_ack_; }
-  [[nodiscard]] SessionFate fate() const override { return fate_; }
-
- private:
-  PumpTarget& target_;
-  PacketSink& sink_;
-  bool no_ack_ = false;
-  SessionFate fate_ = SessionFate::kServe;
-};
-
-/// Runs a loop in a separate thread.
-class ServerIo : public testing::Test {
- protected:
-  ServerIo() { target.add_process(100); }
-  ~ServerIo() override {
-    if (!thread_.joinable()) return;
-    if (!ended_) stop(SIGTERM);
-    thread_.join();
-  }
-
-  void serve(const std::string& comm, LoopOptions options = {}) {
-    auto opened = ServerLoop::open(
-        parse_comm(comm).value(), target, state,
-        [this](PacketSink& sink) { return std::make_unique<PlayConversation>(target, sink); },
-        std::move(options));
-    ASSERT_TRUE(opened) << opened.error();
-    loop_ = std::move(*opened);
-    std::packaged_task<int()> task{[this] { return loop_->run(); }};
-    result_ = task.get_future();
-    // The loop's signals must not reach the test's thread.
-    sigset_t set;
-    ::sigemptyset(&set);
-    for (const int signal : {SIGTERM, SIGINT, SIGHUP}) ::sigaddset(&set, signal);
-    ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
-    thread_ = std::thread{std::move(task)};
-  }
-  void stop(int signal) { ::pthread_kill(thread_.native_handle(), signal); }
-  /// Returns the exit status; -1 if the loop does not end.
-  int status() {
-    if (result_.wait_for(std::chrono::seconds{20}) != std::future_status::ready) return -1;
-    ended_ = true;
-    return result_.get();
-  }
-  RspClient connect(int room = 0) { return RspClient::tcp(loop_->port(), room); }
-  RspClient connect_without_acks() {
-    RspClient client = connect();
-    client.send_packet("QStartNoAckMode");
-    EXPECT_EQ(client.read(7), "+$OK#9a");
-    client.send("+");
-    return client;
-  }
-  static std::string reply(std::string_view payload) { return rsp::frame_packet(payload); }
-
-  PumpTarget target;
-  ServerState state;
-
- private:
-  std::unique_ptr<ServerLoop> loop_;
-  std::future<int> result_;
-  std::thread thread_;
-  bool ended_ = false;
-};
 
 TEST_F(ServerIo, AnswersAndAcknowledges) {
   serve(":0");
@@ -361,28 +230,6 @@ TEST_F(ServerIo, TheAnswerArrivesBeforeTheEnd) {
   EXPECT_EQ(target.killed, std::vector<pid_t>{100});
 }
 
-TEST_F(ServerIo, AClientThatEndsItsInputGetsWhatWaitsForAcknowledgements) {
-  serve(":0");
-  RspClient client = connect();
-  client.send_packet("twice");
-  client.end_input();
-  EXPECT_EQ(client.read_to_end(), "+" + reply("one") + reply("two"));
-}
-
-// The acknowledgement would reset a closed connection, and discard what the client has no room for.
-TEST_F(ServerIo, AClientMayAcknowledgeAnAnswerLongBeforeTheEnd) {
-  serve(":0");
-  RspClient client = connect(4096);
-  client.send(reply("big:200000") + reply("exit"));
-  EXPECT_EQ(client.read(3), "+$a");
-  std::this_thread::sleep_for(Connection::kLinger * 3 / 2);
-  client.send("+");
-  std::this_thread::sleep_for(std::chrono::milliseconds{50});
-  EXPECT_EQ(client.read_to_end().size(), 200'002U + ("+" + reply("OK")).size());
-  client.close();
-  EXPECT_EQ(status(), 0);
-}
-
 TEST_F(ServerIo, DisconnectListensAgain) {
   serve(":0");
   RspClient client = connect_without_acks();
@@ -467,71 +314,6 @@ TEST_F(ServerIo, UnknownHostsAndAddressesAreExplained) {
 TEST_F(ServerIo, DevicesThatAreNoneAreExplained) {
   EXPECT_THAT(open_failure(target, state, "/nonexistent/tty"), HasSubstr("No such file"));
   EXPECT_THAT(open_failure(target, state, "/etc/passwd"), HasSubstr("not a character device"));
-}
-
-/// A socket path in a new temporary directory.
-class UnixPath {
- public:
-  UnixPath() {
-    char name[] = "/tmp/backtrail-io-XXXXXX";
-    directory_ = ::mkdtemp(name);
-  }
-  ~UnixPath() { std::filesystem::remove_all(directory_); }
-  UnixPath(const UnixPath&) = delete;
-  UnixPath& operator=(const UnixPath&) = delete;
-  [[nodiscard]] std::string path() const { return directory_ + "/socket"; }
-
- private:
-  std::string directory_;
-};
-
-/// A client that takes its time to read. The buffers of a Unix socket are small.
-class SlowReader : public ServerIo {
- protected:
-  /// Asks for 1 MB, which is not enough to make the server stop to read, and for what follows.
-  RspClient ask(const LoopOptions& options, std::string_view then) {
-    serve("unix:" + place_.path(), options);
-    RspClient client = RspClient::unix_socket(place_.path());
-    client.send_packet("QStartNoAckMode");
-    EXPECT_EQ(client.read(7), "+$OK#9a");
-    client.send("+" + reply("big:1000000") + reply(then));
-    EXPECT_EQ(client.read(1), "$") << "the server is at work";
-    return client;
-  }
-
- private:
-  UnixPath place_;
-};
-
-TEST_F(SlowReader, GetsAllAnswersAfterItHasEndedItsInput) {
-  RspClient client = ask({}, "last");
-  client.end_input();
-  std::this_thread::sleep_for(std::chrono::milliseconds{100});
-  EXPECT_EQ(client.read(1'000'003).size(), 1'000'003U);
-  EXPECT_EQ(client.read_to_end(), reply("got last"));
-}
-
-TEST_F(SlowReader, GetsAllAnswersBeforeTheEndThatItAsksFor) {
-  RspClient client = ask({}, "exit");
-  std::this_thread::sleep_for(Connection::kLinger * 3 / 2);
-  EXPECT_EQ(client.read(1'000'003).size(), 1'000'003U);
-  EXPECT_EQ(client.read_to_end(), reply("OK"));
-  client.close();
-  EXPECT_EQ(status(), 0);
-}
-
-TEST_F(SlowReader, CannotHoldUpASignal) {
-  RspClient client = ask({.once = true}, "last");
-  client.end_input();
-  stop(SIGTERM);
-  EXPECT_EQ(status(), 128 + SIGTERM);
-}
-
-TEST_F(SlowReader, EndsTheServerWhenItGoesAway) {
-  RspClient client = ask({.once = true}, "last");
-  client.end_input();
-  client.close();
-  EXPECT_EQ(status(), 0);
 }
 
 TEST_F(ServerIo, UnixSocketsArePrivateAndRemoved) {

@@ -143,10 +143,10 @@ static void work_amid_signals(int number, long count) {
   }
   for (long i = 0; i < 10; ++i) {
     if (do_work(count) != count * (count - 1) / 2) ++wrong;
-    // What the program raises is handled before its call returns, whatever else comes.
+    // A signal that the program raises is handled before its call returns, whatever else comes.
     raise(SIGUSR2);
     if (handled != i + 1) ++wrong;
-    // What it blocks waits.
+    // Signals that it blocks wait.
     sigprocmask(SIG_BLOCK, &storm, NULL);
     const long so_far = counts->handled;
     do_work(10);
@@ -158,8 +158,8 @@ static void work_amid_signals(int number, long count) {
   while (waitpid(sender, &status, 0) < 0 && errno == EINTR) {
   }
   if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL || ended != 1 || inside != 0) ++wrong;
-  // What was sent before the end was handled before the wait returned. The last call may not have
-  // been made; signals that are not queued are merged.
+  // All that was sent before the end was handled before the wait returned. The last call may not
+  // have been made; signals that are not queued are merged.
   const long missing = counts->sent - counts->handled;
   if (missing < 0 || (number == SIGRTMIN && missing > 1)) ++wrong;
 }
