@@ -61,16 +61,20 @@ CacheSource::CacheSource(Process& process, decoder::TraceConsumer& sink,
       spare_{config.spare},
       batch_{sink},
       stepper_{process, *this, std::make_unique<cache::FileWatch>(process)},
-      step_facts_{batch_, stepper_.calls()},
       log_{sink,
            {.history_bytes = history_bytes,
             .keeps_all = config.every_record,
             .statistics = config.statistics.get()}},
+      facts_{part_, log_, batch_, stepper_.calls(), values_},
       calls_{process, config.kept != nullptr,
              [this](const std::string& why) { cache::disable(process_, *sums_, why); }},
       write_guard_{process},
-      misses_{process, part_,        stepper_,
-              counts_, memory_told_, measures_ ? &sums_->serving : nullptr} {}
+      misses_{process,
+              part_,
+              stepper_,
+              counts_,
+              facts_.memory_told(),
+              measures_ ? &sums_->serving : nullptr} {}
 
 CacheSource::~CacheSource() {
   if (auto& logger = log::ptrace(); logger.writes(log::Level::kDebug)) {
@@ -156,9 +160,8 @@ bool CacheSource::set_up(Thread& thread) {
     return failed(taken.error());
   }
   if (&part_.space().process() != &process_) part_.space().stop_at_breakpoints_of(process_);
-  if (std::exchange(tells_steps_, false)) step_facts_.forget();
   log_.open(part_.space(), part_.slot(), part_.memory());
-  memory_told_ = {};
+  facts_.begin_log();
   return true;
 }
 
@@ -202,8 +205,7 @@ bool CacheSource::enter(Thread& thread) {
   const TraceeAddr to = std::get<TraceeAddr>(translation);
   if (!thread.set_user_regs(cache::translated_state(*before, part_.memory(), to))) return false;
   misses_.let_wait();
-  tell_memory();
-  has_run_ = true;
+  facts_.enter();
   part_.set_inside(true);
   log_.begin_values();
   counts_.note_entry();
@@ -240,23 +242,22 @@ Result<void> CacheSource::go_natively(Thread& thread, const SourceResume& how) {
     if (arch::cpu::is_syscall(insn)) {
       if (process_.cache_space) write_guard_.begin_call(thread, *regs);
       calls_.begin(thread, *regs, how, part_ ? &part_.memory() : nullptr);
-      if (values_ != ValueDepth::kFree) add_facts(call_facts_.begin(*regs));
+      facts_.begin_call(*regs);
     } else if (cache::is_call_of_other_form(process_.isa(), regs->pc(), insn)) {
       calls_.begin_other_form(thread);
     }
   }
-  signal_facts_.forget();
+  facts_.forget_signal();
   if (how.signal != 0 && how.signal != SIGSTOP) {
     write_guard_.begin_delivery(thread);
-    if (values_ != ValueDepth::kFree) signal_facts_.begin(thread);
+    facts_.begin_signal(thread);
   }
   if (calls_.has_to_wait(thread, how)) {
     cache::evict(process_);
     return stop_again(thread, how);
   }
   counts_.note_native_step();
-  has_run_ = true;
-  if (!log_.is_open()) tell_step();
+  facts_.begin_step(!why_stepping_.empty() || process_.isa() != arch::Isa::kAmd64);
   return stepper_.resume(thread, how);
 }
 
@@ -282,12 +283,9 @@ std::uint64_t CacheSource::held_signals() const {
 StopVerdict CacheSource::on_stop(Thread& thread, const WaitStatus& status) {
   if (status.is_event(PTRACE_EVENT_EXEC)) {
     drop_space();  // its memory went with the old program
-    tells_steps_ = false;
-    steps_without_log_ = 0;
+    facts_.begin_program();
     write_guard_.forget();
     calls_.forget();
-    call_facts_.forget();
-    signal_facts_.forget();
     handler_return_.forget();
     cache::leave_space(process_);
     if (process_.isa() != arch::Isa::kAmd64) (void)process_.address_limit.lower(process_.pid());
@@ -297,10 +295,7 @@ StopVerdict CacheSource::on_stop(Thread& thread, const WaitStatus& status) {
   }
   if (part_.inside()) return cache_stop(thread, status);
   (void)thread.user_regs();  // all of them are wanted in a moment: one request instead of two
-  if (values_ != ValueDepth::kFree) {
-    add_facts(call_facts_.end(thread));
-    signal_facts_.stop(thread);
-  }
+  facts_.stop(thread);
   write_guard_.end_call();
   calls_.end(thread);
   stepper_.end_call(thread);
@@ -385,51 +380,16 @@ bool CacheSource::guard_hit(Thread& thread) {
   return true;
 }
 
-void CacheSource::tell_memory() {
-  add_facts(part_.space().constant().tell(
-      memory_told_, has_run_ ? arch::kBecomesConstantKind : arch::kConstantKind));
-}
-
-void CacheSource::tell_lost_memory() {
-  if (log_.is_open()) add_facts(part_.space().constant().tell_lost(memory_told_));
-}
-
-/// Most threads take a few steps before they get a log. To look at mappings for these would cost
-/// more than they do.
-void CacheSource::tell_step() {
-  constexpr unsigned kFewSteps = 64;
-  const bool for_good = !why_stepping_.empty() || process_.isa() != arch::Isa::kAmd64;
-  tells_steps_ = tells_steps_ || for_good || ++steps_without_log_ > kFewSteps;
-  if (tells_steps_) {
-    step_facts_.resume();
-  } else {
-    step_facts_.resume_untold();
-  }
-}
-
-void CacheSource::add_facts(const std::vector<decoder::ValueFact>& facts) {
-  if (log_.is_open()) log_.add_facts(facts);
-}
-
 void CacheSource::push(const decoder::Record& record) {
   if (record.kind == decoder::RecordKind::kBranch) counts_.note_stepped_branch();
-  if (!log_.is_open()) {
-    step_facts_.push(record);
-    return batch_.push(record);
-  }
-  if (log_.may_drain()) batch_.flush();
-  const bool has_facts = record.kind == decoder::RecordKind::kAsync && signal_facts_.waits();
-  if (has_facts) add_facts(signal_facts_.before(record));
-  log_.add_record(record);
-  if (has_facts) add_facts(signal_facts_.after(record));
-}
-
-void CacheSource::executed(TraceeAddr pc, const decoder::ExecutedInsn& insn) {
+  if (log_.is_open() && log_.may_drain()) batch_.flush();
+  facts_.before(record);
   if (log_.is_open()) {
-    if (part_.space().keeps_code(pc)) log_.add_stepped(pc, insn);
-  } else if (tells_steps_) {
-    step_facts_.executed(pc, insn);
+    log_.add_record(record);
+  } else {
+    batch_.push(record);
   }
+  facts_.after(record);
 }
 
 void CacheSource::take_log(TraceeAddr log) {
@@ -450,7 +410,7 @@ void CacheSource::pin(std::uint64_t id, std::uint32_t ahead) {
 }
 
 void CacheSource::hand_on() {
-  tell_lost_memory();
+  facts_.tell_lost_memory();
   batch_.flush();
   log_.drain();
 }
@@ -461,14 +421,13 @@ std::uint64_t CacheSource::keep_newest(std::uint64_t branches) {
 
 void CacheSource::forget() {
   batch_.forget();
-  if (tells_steps_) step_facts_.forget();
   log_.clear();
-  memory_told_ = {};
+  facts_.forget();
 }
 
 std::unique_ptr<decoder::CacheLog> CacheSource::take_log_of_ended() {
   if (!log_.is_open() || part_.inside() || log_.streams()) return nullptr;
-  tell_lost_memory();
+  facts_.tell_lost_memory();
   batch_.flush();
   return log_.release();
 }
@@ -479,11 +438,7 @@ void CacheSource::flush() {
     batch_.flush();
     log_.take_written(fresh);
   }
-  if (log_.is_open() && !part_.inside()) {
-    tell_memory();
-    add_facts(part_.space().constant().all(arch::kBecomesConstantKind));
-  }
-  if (tells_steps_) step_facts_.flush();
+  facts_.flush();
   hand_on();
 }
 

@@ -16,20 +16,18 @@
 #include "arch/cpu/translator.hpp"
 #include "decoder/cachelog/cache_log.hpp"
 #include "ptrace/codecache/recorder/cache_counts.hpp"
-#include "ptrace/codecache/recorder/call_facts.hpp"
 #include "ptrace/codecache/recorder/call_interceptor.hpp"
 #include "ptrace/codecache/recorder/code_write_guard.hpp"
 #include "ptrace/codecache/recorder/handler_return.hpp"
 #include "ptrace/codecache/recorder/miss_service.hpp"
 #include "ptrace/codecache/recorder/misses.hpp"
-#include "ptrace/codecache/recorder/signal_facts.hpp"
+#include "ptrace/codecache/recorder/thread_facts.hpp"
 #include "ptrace/codecache/recorder/thread_log.hpp"
 #include "ptrace/codecache/recorder/thread_part.hpp"
 #include "ptrace/codecache/syscalls/syscall_policy.hpp"
 #include "ptrace/source/branch_source.hpp"
 #include "ptrace/source/record_batch.hpp"
 #include "ptrace/source/source_statistics.hpp"
-#include "ptrace/source/step_facts.hpp"
 #include "ptrace/source/stepper.hpp"
 
 namespace backtrail::tracee {
@@ -83,7 +81,9 @@ class CacheSource final : public BranchSource, private StepperUser {
 
  private:
   void push(const decoder::Record& record) override;
-  void executed(TraceeAddr pc, const decoder::ExecutedInsn& insn) override;
+  void executed(TraceeAddr pc, const decoder::ExecutedInsn& insn) override {
+    facts_.executed(pc, insn);
+  }
   void flush_records() override { flush(); }
   void go_on(Thread& thread, const SourceResume& how) override;
   void ran_unseen() override;
@@ -122,15 +122,6 @@ class CacheSource final : public BranchSource, private StepperUser {
   StopVerdict missed(Thread& thread, const cache::MissAnswer& found);
   /// Handles a full log.
   bool guard_hit(Thread& thread);
-  /// Tells what memory is constant, at the present place. All that the thread executed so far must
-  /// be in the log, which must not end with an indirect branch.
-  void tell_memory();
-  /// Tells what memory is not constant any more.
-  void tell_lost_memory();
-  /// Call before the thread executes an instruction at its native address without a log.
-  void tell_step();
-  /// Adds recorded values at the present place.
-  void add_facts(const std::vector<decoder::ValueFact>& facts);
   /// Restores native registers and takes the log.
   Result<void> leave(Thread& thread);
 
@@ -143,18 +134,12 @@ class CacheSource final : public BranchSource, private StepperUser {
   std::shared_ptr<cache::SpareMemory> spare_;
   RecordBatch batch_;
   Stepper stepper_;
-  StepFacts step_facts_;  ///< Used while the thread has no log.
-  unsigned steps_without_log_ = 0;
-  bool tells_steps_ = false;
   cache::ThreadPart part_;
   cache::ThreadLog log_;
+  cache::ThreadFacts facts_;
   cache::CallInterceptor calls_;
   cache::CodeWriteGuard write_guard_;
   cache::HandlerReturn handler_return_;
-  cache::CallFacts call_facts_;
-  cache::SignalFacts signal_facts_;
-  cache::ConstantRanges::Told memory_told_;
-  bool has_run_ = false;  ///< The thread has executed instructions since the source was made.
   bool at_insn_ = false;  ///< leave() found the thread before an instruction.
   std::string why_stepping_;
   cache::CacheCounts counts_;
