@@ -188,10 +188,8 @@ bool CacheSource::enter(Thread& thread) {
   // The kernel has cleared the name of a sequence where it laid down a handler's frame.
   if (!stands_at_handler(thread)) misses_.look_for_sections(thread);
   TrapGuard::learn_ignored(thread);
-  auto translation = part_.space().code().translation(before->pc());
-  if (cache::is_unknown_memory(translation) && part_.space().finds_new_code(before->pc())) {
-    translation = part_.space().code().translation(before->pc());
-  }
+  const auto translation = cache::look_for_code(
+      part_.space(), before->pc(), [&] { return part_.space().code().translation(before->pc()); });
   part_.space().code().make_all_next();
   if (const auto* reason = std::get_if<UntranslatableReason>(&translation)) {
     counts_.note_untranslatable(*reason);

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ptrace/codecache/recorder/misses.hpp"
 
-#include <variant>
-
 #include "arch/cpu/syscall_abi.hpp"
 #include "ptrace/codecache/recorder/native_state.hpp"
-#include "ptrace/codecache/space/cache_space.hpp"
 #include "ptrace/tracee/process.hpp"
 
 namespace backtrail::tracee::cache {
@@ -19,11 +16,6 @@ constexpr std::uint64_t kMostCheckedBytes = 128;
 
 }  // namespace
 
-bool is_unknown_memory(const std::variant<TraceeAddr, translate::UntranslatableReason>& found) {
-  const auto* reason = std::get_if<translate::UntranslatableReason>(&found);
-  return reason != nullptr && *reason == translate::UntranslatableReason::kMemory;
-}
-
 MissAnswer answer_miss(Process& process, CacheSpace& space, const ThreadMemory& memory,
                        TraceeAddr log) {
   CodeCache& code = space.code();
@@ -33,13 +25,11 @@ MissAnswer answer_miss(Process& process, CacheSpace& space, const ThreadMemory& 
   const bool indirect = exit->kind == translate::ExitKind::kIndirect;
   const bool stale = exit->kind == translate::ExitKind::kStale;
   if (stale) process.insns().invalidate(exit->to, exit->to + kMostCheckedBytes);
-  const auto find = [&] {
+  const FoundCode translation = look_for_code(space, exit->to, [&] {
     return stale      ? code.renew(exit->id)
            : indirect ? code.ib_entry(exit->to)
                       : code.translation(exit->to);
-  };
-  auto translation = find();
-  if (is_unknown_memory(translation) && space.finds_new_code(exit->to)) translation = find();
+  });
   if (const auto* reason = std::get_if<translate::UntranslatableReason>(&translation)) {
     return {{}, *reason};
   }

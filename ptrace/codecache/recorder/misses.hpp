@@ -10,6 +10,7 @@
 #include "arch/cpu/registers.hpp"
 #include "arch/cpu/translator.hpp"
 #include "ptrace/codecache/memory/cache_memory.hpp"
+#include "ptrace/codecache/space/cache_space.hpp"
 
 namespace backtrail::tracee {
 class Process;
@@ -17,17 +18,25 @@ class Process;
 
 namespace backtrail::tracee::cache {
 
-class CacheSpace;
-
 /// Address at which a thread continues after a miss, or why it must leave translated code.
 struct MissAnswer {
   std::optional<TraceeAddr> next;
   std::optional<arch::cpu::translate::UntranslatableReason> why;
 };
 
-/// Returns true if nothing was found because the memory is not known to be executable.
-[[nodiscard]] bool is_unknown_memory(
-    const std::variant<TraceeAddr, arch::cpu::translate::UntranslatableReason>& found);
+/// Address of a translation, or why there is none.
+using FoundCode = std::variant<TraceeAddr, arch::cpu::translate::UntranslatableReason>;
+
+/// Returns what `look` returns for the code at `pc`. If the memory is not known to be executable,
+/// reads the mappings again and looks once more. The space's mappings must be current.
+template <typename Look>
+[[nodiscard]] FoundCode look_for_code(CacheSpace& space, TraceeAddr pc, Look look) {
+  const FoundCode found = look();
+  const auto* reason = std::get_if<arch::cpu::translate::UntranslatableReason>(&found);
+  const bool is_unknown =
+      reason != nullptr && *reason == arch::cpu::translate::UntranslatableReason::kMemory;
+  return is_unknown && space.finds_new_code(pc) ? look() : found;
+}
 
 /// Translates what is missing at the log pointer `log`, and links the exit to it. The space's
 /// mappings must be current. Both members are nullopt if the thread is in no miss.
