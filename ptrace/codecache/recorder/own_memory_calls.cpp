@@ -9,6 +9,7 @@
 #include "ptrace/codecache/recorder/call_stop.hpp"
 #include "ptrace/codecache/space/cache_space.hpp"
 #include "ptrace/codecache/space/space_sharing.hpp"
+#include "ptrace/codecache/syscalls/compat_calls.hpp"
 #include "ptrace/codecache/syscalls/syscall_policy.hpp"
 #include "ptrace/remote/remote_calls.hpp"
 #include "ptrace/tracee/process.hpp"
@@ -50,11 +51,14 @@ std::optional<arch::cpu::UserRegs> OwnMemoryCalls::mapping_call(Thread& thread) 
   const auto regs = thread.user_regs();
   if (!regs) return std::nullopt;
   const bool may_be_plain = effect_of(*regs) == SyscallEffect::kMappings;
-  const auto plain = as_plain_call(*regs);
-  if (!may_be_plain && !plain) return std::nullopt;
+  const bool may_be_compat = may_have_plain_call(*regs);
+  if (!may_be_plain && !may_be_compat) return std::nullopt;
   const auto insn = process_.insn_bytes(regs->pc());
   if (may_be_plain && arch::cpu::is_syscall(insn)) return *regs;
-  return arch::cpu::is_int80(insn) ? plain : std::nullopt;
+  if (!may_be_compat || !arch::cpu::is_int80(insn)) return std::nullopt;
+  return as_plain_call(*regs, [this](TraceeAddr at, std::span<std::uint8_t> out) {
+    return process_.read_memory(at, out);
+  });
 }
 
 OwnMemoryCalls::Found OwnMemoryCalls::begin(Thread& thread) {

@@ -2,7 +2,6 @@
 #include "ptrace/codecache/syscalls/own_memory.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 
 #include <sys/mman.h>
@@ -61,33 +60,7 @@ CallAround moving(const arch::cpu::UserRegs& regs, std::span<const MemoryRange> 
   return {};
 }
 
-struct OldNumber {
-  std::uint32_t old;
-  long number;
-};
-/// From arch/x86/entry/syscalls/syscall_32.tbl in the kernel. The calls have the same arguments,
-/// but for the offset of mmap2.
-constexpr std::array kOldNumbers{
-    OldNumber{91, SYS_munmap},        OldNumber{125, SYS_mprotect},
-    OldNumber{163, SYS_mremap},       OldNumber{192, SYS_mmap},
-    OldNumber{219, SYS_madvise},      OldNumber{257, SYS_remap_file_pages},
-    OldNumber{380, SYS_pkey_mprotect}};
-
 }  // namespace
-
-std::optional<arch::cpu::UserRegs> as_plain_call(const arch::cpu::UserRegs& regs) {
-  using arch::cpu::UserReg;
-  constexpr std::array kArguments{UserReg::kRbx, UserReg::kRcx, UserReg::kRdx,
-                                  UserReg::kRsi, UserReg::kRdi, UserReg::kRbp};
-  const auto* found = std::ranges::find(kOldNumbers, syscall_number(regs), &OldNumber::old);
-  if (found == kOldNumbers.end()) return std::nullopt;
-  arch::cpu::UserRegs plain = regs;
-  set_syscall_number(plain, static_cast<std::uint64_t>(found->number));
-  for (std::size_t i = 0; i < kArguments.size(); ++i) {
-    set_syscall_argument(plain, i, static_cast<std::uint32_t>(regs[kArguments.at(i)]));
-  }
-  return plain;
-}
 
 CallAround call_around(const arch::cpu::UserRegs& regs, std::span<const MemoryRange> ours) {
   const MemoryRange range = pages(syscall_argument(regs, 0), syscall_argument(regs, 1));

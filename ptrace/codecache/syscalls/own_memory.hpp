@@ -4,7 +4,6 @@
 /// System calls of the program that name memory of the recorder.
 
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -16,10 +15,6 @@ namespace backtrail::tracee::cache {
 
 /// [first, second).
 using MemoryRange = std::pair<TraceeAddr, TraceeAddr>;
-
-/// Returns the registers with which a SYSCALL instruction would make the call that INT 0x80 makes
-/// with `regs`; nullopt for calls that do not change mappings.
-[[nodiscard]] std::optional<arch::cpu::UserRegs> as_plain_call(const arch::cpu::UserRegs& regs);
 
 /// A call that changes mappings, as it would be if the recorder had mapped nothing.
 struct CallAround {

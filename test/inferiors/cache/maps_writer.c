@@ -7,10 +7,12 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/shm.h>
 #include <unistd.h>
 
 enum { kMost = 512, kWork = 40, kPage = 4096 };
@@ -86,29 +88,80 @@ static void write_file(const struct Mapping* at) {
 }
 
 /* Makes a system call of a 32-bit program. */
-static int old_call(int number, const struct Mapping* at, int argument) {
+static int old_call(int number, long a, long b, long c, long d, long e) {
   long result;
   __asm__ volatile("int $0x80"
                    : "=a"(result)
-                   : "a"(number), "b"(at->begin), "c"(at->bytes), "d"(argument)
+                   : "a"(number), "b"(a), "c"(b), "d"(c), "S"(d), "D"(e)
                    : "memory", "r8", "r9", "r10", "r11");
   return (int)result;
 }
 
 static void has_none(int number) {
   (void)number;
-  _exit(0);
+  _exit(77);
 }
 
-/* Changes a mapping below 4 GiB by INT 0x80, if the kernel has such calls. */
-static void change_by_old_calls(const struct Mapping* at) {
-  enum { kGetpid = 20, kMunmap = 91, kMprotect = 125 };
-  if ((unsigned long)at->begin >> 32 != 0) return;
+/* Returns 1 for a mapping below 4 GiB. Ends the program if the kernel has no INT 0x80. */
+static int old_calls_reach(const struct Mapping* at) {
+  enum { kGetpid = 20 };
+  if ((uintptr_t)at->begin >> 32 != 0) return 0;
   signal(SIGSEGV, has_none);
-  (void)old_call(kGetpid, at, 0);
+  (void)old_call(kGetpid, 0, 0, 0, 0, 0);
   signal(SIGSEGV, SIG_DFL);
-  if (old_call(kMprotect, at, PROT_NONE) != -ENOMEM) exit(3);
-  if (old_call(kMunmap, at, 0) != 0) exit(3);
+  return 1;
+}
+
+static void change_by_old_calls(const struct Mapping* at) {
+  enum { kMunmap = 91, kMprotect = 125 };
+  const long begin = (long)at->begin;
+  const long bytes = (long)at->bytes;
+  if (!old_calls_reach(at)) return;
+  if (old_call(kMprotect, begin, bytes, PROT_NONE, 0, 0) != -ENOMEM) exit(3);
+  if (old_call(kMunmap, begin, bytes, 0, 0, 0) != 0) exit(3);
+}
+
+/* Attaches a segment over the first page by the call that `how` names. */
+static void attach(const char* how, const struct Mapping* at) {
+  enum { kIpc = 117, kShmat = 397, kIpcAttach = 21 };
+  const long begin = (long)at->begin;
+  const int segment = shmget(IPC_PRIVATE, kPage, IPC_CREAT | 0600);
+  if (segment < 0) exit(2);
+  char* elsewhere = shmat(segment, NULL, 0);
+  shmctl(segment, IPC_RMID, NULL);
+  long result = begin;
+  if (strcmp(how, "attaches") == 0) {
+    result = (long)shmat(segment, at->begin, SHM_REMAP);
+  } else if (!old_calls_reach(at)) {
+    return;
+  } else if (strcmp(how, "attaches_old") == 0) {
+    result = old_call(kShmat, segment, begin, SHM_REMAP, 0, 0);
+  } else {
+    /* The kernel writes the address to the segment. */
+    if (old_call(kIpc, kIpcAttach, segment, SHM_REMAP, begin, begin) != 0) exit(3);
+    if (*(uint32_t*)at->begin != (uint32_t)begin) exit(3);
+  }
+  if (result != begin) exit(3);
+  write_rubbish(at);
+  if (elsewhere[kPage - 1] != 0x5a) exit(3);
+}
+
+/* Replaces a mapping by mmap() with its arguments in memory. */
+static void map_by_old_call(const struct Mapping* at) {
+  enum { kMmap = 90 };
+  if (!old_calls_reach(at)) return;
+  uint32_t* arguments =
+      mmap(NULL, kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
+  if (arguments == MAP_FAILED) exit(2);
+  const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE;
+  arguments[0] = (uint32_t)(uintptr_t)at->begin;
+  arguments[1] = kPage;
+  arguments[2] = PROT_READ | PROT_WRITE;
+  arguments[3] = (uint32_t)flags;
+  arguments[4] = (uint32_t)-1;
+  arguments[5] = 0;
+  if (old_call(kMmap, (long)arguments, 0, 0, 0, 0) != (int)(long)at->begin) exit(3);
+  write_rubbish(at);
 }
 
 static void change(const char* how, const struct Mapping* at) {
@@ -138,6 +191,10 @@ static void change(const char* how, const struct Mapping* at) {
     if (madvise(at->begin, at->bytes, MADV_DOFORK) == 0 || errno != ENOMEM) exit(3);
   } else if (strcmp(how, "old") == 0) {
     change_by_old_calls(at);
+  } else if (strncmp(how, "attaches", strlen("attaches")) == 0) {
+    attach(how, at);
+  } else if (strcmp(how, "maps_old") == 0) {
+    map_by_old_call(at);
   } else if (strcmp(how, "file") == 0) {
     write_file(at);
   }

@@ -93,22 +93,5 @@ TEST(CallAround, KnowsWhatIsMappedOverIt) {
   EXPECT_EQ(named(SYS_shmat, {1, kFirst, 0}), Names::kNothing) << "refused: it is mapped";
 }
 
-TEST(AsPlainCall, KnowsCallsThatChangeMappings) {
-  using arch::cpu::UserReg;
-  arch::cpu::UserRegs regs;
-  arch::cpu::set_syscall_number(regs, 125);  // mprotect
-  regs[UserReg::kRbx] = 0xffff'ffff'0001'0000;
-  regs[UserReg::kRcx] = kBytes;
-  regs[UserReg::kRdx] = PROT_EXEC;
-  const auto plain = as_plain_call(regs);
-  ASSERT_TRUE(plain);
-  EXPECT_EQ(arch::cpu::syscall_number(*plain), static_cast<std::uint32_t>(SYS_mprotect));
-  EXPECT_EQ(arch::cpu::syscall_argument(*plain, 0), 0x10000U) << "32 bits of it";
-  EXPECT_EQ(arch::cpu::syscall_argument(*plain, 1), kBytes);
-  EXPECT_EQ(arch::cpu::syscall_argument(*plain, 2), static_cast<std::uint64_t>(PROT_EXEC));
-  arch::cpu::set_syscall_number(regs, 20);  // getpid
-  EXPECT_FALSE(as_plain_call(regs));
-}
-
 }  // namespace
 }  // namespace backtrail::tracee::cache
