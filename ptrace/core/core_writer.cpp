@@ -85,7 +85,8 @@ class CoreWriter {
     std::size_t segment = 0;
     std::uint64_t offset = 0;  ///< Offset in the file.
   };
-  Result<void> gather(const CoreCause& cause, bool full, MappingsInAdvance mappings);
+  Result<void> gather(const CoreCause& cause, const CoreOptions& options,
+                      MappingsInAdvance mappings);
   void save_stacks();
   void order_memory(std::uint64_t most);
   void place_memory();
@@ -117,7 +118,8 @@ class CoreWriter {
   CoreResult result_;
 };
 
-Result<void> CoreWriter::gather(const CoreCause& cause, bool full, MappingsInAdvance mappings) {
+Result<void> CoreWriter::gather(const CoreCause& cause, const CoreOptions& options,
+                                MappingsInAdvance mappings) {
   const ProcFs proc;
   notes_.isa = process_.isa();
   notes_.signal = cause.signal;
@@ -132,7 +134,7 @@ Result<void> CoreWriter::gather(const CoreCause& cause, bool full, MappingsInAdv
   notes_.auxv = proc.auxv(task).value_or(std::vector<std::uint8_t>{});
   notes_.arguments = joined(proc.command_line(task).value_or(std::vector<std::string>{}));
   BT_TRY(const MappingsText text, mappings.get());
-  BT_TRY(memory_, plan_memory(task, text, full));
+  BT_TRY(memory_, plan_memory(task, text, options.full, options.left_out));
   for (const MemorySegment& segment : memory_) {
     if (segment.map.inode == 0) continue;
     if (segment.continues) {
@@ -397,7 +399,7 @@ Result<void> CoreWriter::write_memory_beside(TraceSegment& traces) {
 
 Result<CoreResult> CoreWriter::run(const CoreCause& cause, std::span<const CoreTrace> traces,
                                    const CoreOptions& options, MappingsInAdvance mappings) {
-  BT_CHECKED(gather(cause, options.full, std::move(mappings)));
+  BT_CHECKED(gather(cause, options, std::move(mappings)));
   order_memory(options.most_memory);
   out_.set_make_room(options.make_room);
   layout_.isa = notes_.isa;

@@ -24,7 +24,9 @@ class Process;
 class Thread;
 
 struct CoreOptions {
-  bool full = false;                ///< Include unchanged pages of mapped files.
+  bool full = false;  ///< Include unchanged pages of mapped files.
+  /// Mappings that are not the program's. The core does not list them either.
+  std::vector<AddressRange> left_out = {};
   std::uint64_t max_bytes = ~0ULL;  ///< Limit on disk space; memory that does not fit is left out.
   /// Limit on memory contents in bytes; stacks come first.
   std::uint64_t most_memory = ~0ULL;

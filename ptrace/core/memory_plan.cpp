@@ -19,8 +19,6 @@ constexpr std::uint64_t kLittle = 256ULL << 10U;
 /// Limits the segments of a mapping: gdb needs about 40 us for each.
 constexpr std::size_t kMostGaps = 1U << 18U;
 constexpr std::string_view kDeleted = " (deleted)";
-/// Name of the code cache's memory; see ptrace/codecache/memory/cache_memory.cpp.
-constexpr std::string_view kOwnMemory = "/memfd:backtrail";
 
 bool takes_kilobytes(std::string_view line, std::string_view key, std::uint64_t& out) {
   if (!line.starts_with(key)) return false;
@@ -186,6 +184,12 @@ Result<MappingsText> read_mappings(pid_t pid) {
 
 namespace {
 
+bool overlaps_any(const MapEntry& map, std::span<const AddressRange> ranges) {
+  return std::ranges::any_of(ranges, [&](const AddressRange& range) {
+    return map.start < range.end && range.begin < map.end;
+  });
+}
+
 std::vector<AddressRange> touched(const MemoryMapping& mapping, PageScan& pages) {
   return pages.populated({mapping.map.start, mapping.map.end},
                          (mapping.resident_bytes + mapping.swapped_bytes) / kPageBytes);
@@ -230,13 +234,14 @@ std::vector<MemorySegment> plan_mapping(const MemoryMapping& mapping, MappingPar
 
 }  // namespace
 
-Result<std::vector<MemorySegment>> plan_memory(pid_t pid, const MappingsText& mappings, bool full) {
+Result<std::vector<MemorySegment>> plan_memory(pid_t pid, const MappingsText& mappings, bool full,
+                                               std::span<const AddressRange> left_out) {
   const bool details = mappings.details;
   const bool foreign = !shares_our_mounts(pid).value_or(true);
   PageScan pages{pid};
   std::vector<MemorySegment> out;
   for (MemoryMapping& mapping : parse_smaps(mappings.text)) {
-    if (mapping.map.path.starts_with(kOwnMemory) || mapping.map.path == "[vsyscall]") continue;
+    if (overlaps_any(mapping.map, left_out) || mapping.map.path == "[vsyscall]") continue;
     // Without details, assume that every mapping has contents and every writable one was changed.
     mapping.out_of_reach = foreign && is_out_of_reach(mapping.map);
     if (!details) mapping.resident_bytes = mapping.map.end - mapping.map.start;

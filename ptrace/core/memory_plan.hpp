@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -61,7 +62,8 @@ struct MappingsText {
   bool details = false;  ///< The text is that of smaps.
 };
 [[nodiscard]] Result<MappingsText> read_mappings(pid_t pid);
-/// Returns a plan for every mapping of the process, by address. Omits the recorder's own mappings.
-Result<std::vector<MemorySegment>> plan_memory(pid_t pid, const MappingsText& mappings, bool full);
+/// Returns a plan for every mapping of the process, by address. Omits mappings in `left_out`.
+Result<std::vector<MemorySegment>> plan_memory(pid_t pid, const MappingsText& mappings, bool full,
+                                               std::span<const AddressRange> left_out = {});
 
 }  // namespace backtrail::tracee

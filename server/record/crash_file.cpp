@@ -22,6 +22,7 @@
 #include "decoder/corefile/code_names.hpp"
 #include "decoder/corefile/trace_blocks.hpp"
 #include "decoder/report/clean_text.hpp"
+#include "ptrace/codecache/recorder/own_memory_calls.hpp"
 #include "ptrace/core/perf_map_file.hpp"
 #include "ptrace/os/plain_file.hpp"
 #include "ptrace/os/procfs.hpp"
@@ -337,6 +338,9 @@ void CrashFiles::write(tracee::Process& process, tracee::Thread& thread, const E
   // The heaps of a hundred children that were expected to die are of no use.
   if (!kept.is_program && children_seen_ > kFullChildren) core.most_memory = kSmallMemory;
   if (ending.reason == EndReason::kLeakCheck) core.most_memory = kSmallMemory;
+  for (const auto& [begin, end] : tracee::cache::recorders_memory(process)) {
+    core.left_out.push_back({begin.value(), end.value()});
+  }
   // The folder's name may vary per process, and the program may have removed the folder.
   const std::string folder = std::filesystem::path{kept.path}.parent_path().string();
   if (const std::string why = make_folders(folder); !why.empty()) {

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // `backtrail record -o` and `backtrail replay`: crashing programs, and a real gdb on their files.
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <csignal>
 #include <filesystem>
+#include <iterator>
+#include <span>
+#include <string_view>
+#include <vector>
 
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -195,6 +200,23 @@ TEST_F(CrashFile, GoingOnSaysThatTheProgramIsDead) {
               AllOf(ContainsRegex("Breakpoint 1, .*main"),
                     HasSubstr("The program died here: SIGSEGV"), HasSubstr("Cannot access memory"),
                     ContainsRegex("#0 .*fault \\(\\)"), HasSubstr("= 11"), HasSubstr("libc.so.6")));
+}
+
+TEST_F(CrashFile, HoldsAMappingThatIsNamedLikeTheRecordersOwn) {
+  record("own_memfd", {});
+  const auto file = MappedFile::open(folder / "crash.core");
+  ASSERT_TRUE(file);
+  const auto core = decoder::CoreFile::parse(file->bytes());
+  ASSERT_TRUE(core) << core.error().message();
+  std::vector<decoder::CoreMapping> named;
+  std::ranges::copy_if(core->mappings(), std::back_inserter(named), [](const auto& mapping) {
+    return mapping.path.starts_with("/memfd:backtrail");
+  });
+  ASSERT_THAT(named, ::testing::SizeIs(1)) << "none of the recorder's";
+  const std::string_view text{"the program's own"};
+  std::array<std::uint8_t, 64> found{};
+  ASSERT_EQ(core->read(named.front().start, found), found.size());
+  EXPECT_TRUE(std::ranges::equal(text, std::span{found}.first(text.size())));
 }
 
 }  // namespace

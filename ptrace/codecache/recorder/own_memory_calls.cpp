@@ -20,18 +20,6 @@ namespace {
 
 using arch::cpu::UserReg;
 
-/// Returns what the recorder has mapped in the memory that the process uses, ascending.
-std::vector<MemoryRange> recorders_memory(Process& process) {
-  std::vector<MemoryRange> ranges;
-  for (CacheSpace* space : spaces_in_memory_of(process)) {
-    if (space->memory().removed()) continue;
-    const auto more = space->memory().ranges();
-    ranges.insert(ranges.end(), more.begin(), more.end());
-  }
-  std::ranges::sort(ranges);
-  return ranges;
-}
-
 /// Makes the thread return from the call before which it stands.
 bool return_from_call(Thread& thread, int error) {
   const auto regs = thread.user_regs();
@@ -46,6 +34,17 @@ bool return_from_call(Thread& thread, int error) {
 }
 
 }  // namespace
+
+std::vector<MemoryRange> recorders_memory(Process& process) {
+  std::vector<MemoryRange> ranges;
+  for (CacheSpace* space : spaces_in_memory_of(process)) {
+    if (space->memory().removed()) continue;
+    const auto more = space->memory().ranges();
+    ranges.insert(ranges.end(), more.begin(), more.end());
+  }
+  std::ranges::sort(ranges);
+  return ranges;
+}
 
 std::optional<arch::cpu::UserRegs> OwnMemoryCalls::mapping_call(Thread& thread) {
   const auto regs = thread.user_regs();

@@ -2,6 +2,8 @@
 // Which part of a mapping goes into a core.
 #include "ptrace/core/memory_plan.hpp"
 
+#include <unistd.h>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -170,6 +172,22 @@ TEST(MemoryPlan, TheKernelsOwnPages) {
             MappingPart::kWhole);
   EXPECT_EQ(part_in_core(mapping("1000-3000 r--p 00000000 00:00 0 [vvar]", kTouched), true),
             MappingPart::kNone);
+}
+
+/// A name proves nothing, for a program may choose that of the recorder's memory.
+TEST(MemoryPlan, LeavesOutByAddressAlone) {
+  const MappingsText text{
+      "10000-12000 rw-s 00000000 00:01 7 /memfd:backtrail (deleted)\n"
+      "12000-14000 r--s 00002000 00:01 7 /memfd:backtrail (deleted)\n"
+      "20000-21000 rw-s 00000000 00:01 8 /memfd:backtrail (deleted)\n",
+      false};
+  const std::vector<AddressRange> ours{{0x10000, 0x14000}};
+  const auto planned = plan_memory(::getpid(), text, false, ours);
+  ASSERT_TRUE(planned);
+  ASSERT_THAT(*planned, SizeIs(1));
+  EXPECT_EQ(planned->front().map.start, 0x20000U);
+  EXPECT_EQ(planned->front().file_bytes, 0x1000U);
+  EXPECT_THAT(*plan_memory(::getpid(), text, false), SizeIs(3));
 }
 
 }  // namespace
