@@ -34,14 +34,6 @@ using arch::cpu::translate::Slot;
 using arch::cpu::translate::UntranslatableReason;
 namespace translate = arch::cpu::translate;
 
-/// Returns true if the thread can make system calls for the server from this stop.
-bool is_plain(Thread& thread) {
-  const WaitStatus& status = thread.status();
-  return status.is_interrupt_stop() ||
-         (status.kind == WaitKind::kStopped && status.signal == SIGTRAP &&
-          thread.trap_cause() == TrapCause::kStep);
-}
-
 bool stands_at_handler(Thread& thread) {
   const WaitStatus& status = thread.status();
   return status.kind == WaitKind::kStopped && status.signal == SIGTRAP &&
@@ -66,6 +58,7 @@ CacheSource::CacheSource(Process& process, decoder::TraceConsumer& sink,
             .keeps_all = config.every_record,
             .statistics = config.statistics.get()}},
       facts_{part_, log_, batch_, stepper_.calls(), values_},
+      conditions_{process, part_},
       calls_{process, config.kept != nullptr,
              [this](const std::string& why) { cache::disable(process_, *sums_, why); }},
       write_guard_{process},
@@ -92,7 +85,9 @@ CacheSource::~CacheSource() {
   sums_->full_logs += log_.full_logs();
   sums_->stepped += stepper_.instructions();
   counts_.add_to(*sums_);
-  if (!why_stepping_.empty()) ++sums_->fallbacks["all of a thread: " + why_stepping_];
+  if (const std::string& why = conditions_.why_disabled(); !why.empty()) {
+    ++sums_->fallbacks["all of a thread: " + why];
+  }
 }
 
 std::string CacheSource::statistics() const {
@@ -107,7 +102,9 @@ std::string CacheSource::statistics() const {
     }
   }
   text += counts_.untranslatable();
-  if (!why_stepping_.empty()) text += "; stepping: " + why_stepping_;
+  if (const std::string& why = conditions_.why_disabled(); !why.empty()) {
+    text += "; stepping: " + why;
+  }
   if (process_.isa() != arch::Isa::kAmd64) text += "; stepping: a 32-bit program";
   if (part_ && part_.space().disabled()) text += "; stepping: " + part_.space().why_disabled();
   return text;
@@ -135,22 +132,16 @@ bool CacheSource::serve(Thread& thread) {
   return served;
 }
 
-void CacheSource::disable_thread(std::string why) {
-  if (!why_stepping_.empty()) return;
-  log::ptrace().info("pid={}: stepping from here on: {}", process_.pid(), why);
-  why_stepping_ = std::move(why);
-}
-
 bool CacheSource::set_up(Thread& thread) {
   if (part_) return true;
   const StatisticsTimer timer{measures_ ? &sums_->setting_up : nullptr};
   const auto failed = [&](const Error& error) {
     // A thread that is gone needs no source; other errors will not go away.
-    if (!error.is(TraceErrc::kTraceeGone)) disable_thread(error.message());
+    if (!error.is(TraceErrc::kTraceeGone)) conditions_.disable(error.message());
     return false;
   };
   if (auto why = cache::why_not_behind(process_.filters); !why.empty()) {
-    disable_thread(std::move(why));
+    conditions_.disable(std::move(why));
     return false;
   }
   auto space = cache::CacheSpace::of(
@@ -165,22 +156,13 @@ bool CacheSource::set_up(Thread& thread) {
   return true;
 }
 
-bool CacheSource::may_enter(Thread& thread, const arch::cpu::UserRegs& regs) const {
-  if (!why_stepping_.empty() || process_.isa() != arch::Isa::kAmd64) return false;
-  if (!cache::can_run_translated(regs)) return false;
-  const WaitStatus& status = thread.status();
-  const bool between = status.kind == WaitKind::kStopped || status.is_event(PTRACE_EVENT_STOP);
-  if (!between || status.is_group_stop() || thread.syscall_will_restart()) return false;
-  if (process_.lifted_for_vfork || !cache::everybody_recorded(process_)) return false;
-  const auto& space = process_.cache_space;
-  return (part_ || is_plain(thread)) && !(space && space->disabled());
-}
-
 bool CacheSource::enter(Thread& thread) {
   const auto before = thread.user_regs();
-  if (!before || !may_enter(thread, *before)) return false;
+  if (!before || !conditions_.allows(thread, *before)) return false;
   if (!set_up(thread) || part_.space().gate_closed() || !part_.space().refresh()) return false;
-  if (is_plain(thread) && !part_.space().segv_action().learn(thread, part_.memory())) return false;
+  if (cache::is_plain_stop(thread) && !part_.space().segv_action().learn(thread, part_.memory())) {
+    return false;
+  }
   if (part_.space().room_wanted() && !part_.space().make_room()) {
     cache::evict(process_);
     return false;
@@ -255,7 +237,7 @@ Result<void> CacheSource::go_natively(Thread& thread, const SourceResume& how) {
     return stop_again(thread, how);
   }
   counts_.note_native_step();
-  facts_.begin_step(!why_stepping_.empty() || process_.isa() != arch::Isa::kAmd64);
+  facts_.begin_step(conditions_.excludes_for_good());
   return stepper_.resume(thread, how);
 }
 
@@ -480,7 +462,7 @@ Result<void> CacheSource::leave(Thread& thread) {
         "here is the recorder's fault, not the program's",
         thread.tid(), stopped_at.pc(), stopped_at[UserReg::kR10], stopped_at[UserReg::kR11],
         stopped_at.sp());
-    disable_thread("the thread left translated code by itself");
+    conditions_.disable("the thread left translated code by itself");
     part_.space().kept().give_up();
   }
   translate::ProgramState native =

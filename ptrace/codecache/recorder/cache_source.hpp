@@ -18,6 +18,7 @@
 #include "ptrace/codecache/recorder/cache_counts.hpp"
 #include "ptrace/codecache/recorder/call_interceptor.hpp"
 #include "ptrace/codecache/recorder/code_write_guard.hpp"
+#include "ptrace/codecache/recorder/entry_conditions.hpp"
 #include "ptrace/codecache/recorder/handler_return.hpp"
 #include "ptrace/codecache/recorder/miss_service.hpp"
 #include "ptrace/codecache/recorder/misses.hpp"
@@ -90,10 +91,7 @@ class CacheSource final : public BranchSource, private StepperUser {
 
   /// Resumes the thread in translated code; returns false if it must be stepped.
   bool enter(Thread& thread);
-  [[nodiscard]] bool may_enter(Thread& thread, const arch::cpu::UserRegs& regs) const;
   bool set_up(Thread& thread);
-  /// Disables translated code for the thread, which is stepped from now on.
-  void disable_thread(std::string why);
   void drop_space();
   /// Ends translated code in the process if the program has written to the recorder's memory.
   void look_for_damage();
@@ -137,11 +135,11 @@ class CacheSource final : public BranchSource, private StepperUser {
   cache::ThreadPart part_;
   cache::ThreadLog log_;
   cache::ThreadFacts facts_;
+  cache::EntryConditions conditions_;
   cache::CallInterceptor calls_;
   cache::CodeWriteGuard write_guard_;
   cache::HandlerReturn handler_return_;
   bool at_insn_ = false;  ///< leave() found the thread before an instruction.
-  std::string why_stepping_;
   cache::CacheCounts counts_;
   cache::MissService misses_;
 };
