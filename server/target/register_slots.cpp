@@ -45,6 +45,9 @@ RegisterSlots::RegisterSlots(const arch::cpu::GdbRegisterSet& set) : set_{set} {
     // target.xml has a separate register for the upper half of each ymm register.
     add(fmt::format("ymm{}h", i).c_str(), values::vector_slot(i, 2), 2);
   }
+  for (unsigned i = 0; i < values::kMaskRegisters; ++i) {
+    add(fmt::format("k{}", i).c_str(), values::mask_slot(i), 1);
+  }
 }
 
 void RegisterSlots::add(const char* name, Slot first, unsigned slots) {

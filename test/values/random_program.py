@@ -24,9 +24,10 @@ BITS = {"q": 64, "l": 32, "w": 16, "b": 8}
 
 
 class Program:
-    def __init__(self, seed, avx):
+    def __init__(self, seed, avx, avx512):
         self.r = random.Random(seed)
         self.avx = avx
+        self.avx512 = avx512
         self.lines = []
         self.labels = 0
         self.depth = 0
@@ -290,6 +291,55 @@ class Program:
                                 "vpmaskmovd %ymm{1}, %ymm{2}, 32(%r15)"]),
                      self.r.randint(0, 255), x, y, z)
 
+    def mask(self):
+        """Comparisons into mask registers, and what is computed from those."""
+        if not self.avx512:
+            return
+        k, l, m = (self.r.randint(0, 7) for _ in range(3))
+        x, y, z = (self.r.randint(0, 31) for _ in range(3))
+        size = self.pick("b w d q")
+        vector = self.pick("x y y z")
+        second = self.mem() if self.r.random() < 0.3 else "%%%smm%d" % (vector, y)
+        if vector == "z" and second[0] != "%":
+            second = "(%r15)"
+        chosen = "{%%k%d}" % self.r.randint(1, 7) if self.r.random() < 0.3 else ""
+        kind = self.r.random()
+        if kind < 0.35:
+            self.put(self.pick(["vpcmp{0} ${1}, {2}, %{3}mm{4}, %k{5}{6}",
+                                "vpcmpu{0} ${1}, {2}, %{3}mm{4}, %k{5}{6}",
+                                "vpcmpeq{0} {2}, %{3}mm{4}, %k{5}{6}",
+                                "vpcmpgt{0} {2}, %{3}mm{4}, %k{5}{6}",
+                                "vptestm{0} {2}, %{3}mm{4}, %k{5}{6}",
+                                "vptestnm{0} {2}, %{3}mm{4}, %k{5}{6}"]),
+                     size, self.r.randint(0, 7), second, vector, x, k, chosen)
+        elif kind < 0.45:
+            self.put(self.pick(["vpmov{0}2m %{1}mm{2}, %k{3}", "vpmovm2{0} %k{3}, %{1}mm{2}"]),
+                     size, vector, x, k)
+        elif kind < 0.6:
+            general = self.pick(R64 if size == "q" else R32)
+            self.put(self.pick(["kmov{0} %k{1}, %{2}", "kmov{0} %{2}, %k{1}", "kmov{0} %k{1}, %k{3}",
+                                "kmov{0} {4}, %k{1}", "kmov{0} %k{1}, {4}"]),
+                     size, k, general, l, self.mem())
+        elif kind < 0.75:
+            op = self.pick("kand kandn kor kxor kxnor kadd")
+            self.put("{0}{1} %k{2}, %k{3}, %k{4}", op, size, k, l, self.pick([k, m]))
+        elif kind < 0.85:
+            self.put(self.pick(["knot{0} %k{1}, %k{2}", "kshiftl{0} ${3}, %k{1}, %k{2}",
+                                "kshiftr{0} ${3}, %k{1}, %k{2}"]), size, k, l, self.r.randint(0, 70))
+        elif kind < 0.9:
+            self.put("{0} %k{1}, %k{2}, %k{3}", self.pick("kunpckbw kunpckwd kunpckdq"), k, l, m)
+        elif kind < 0.95:
+            self.put("{0}{1} %k{2}, %k{3}", self.pick("kortest ktest"), size, k, l)
+            self.put("set{0} %{1}", self.pick("e ne b ae"), self.pick(R8))
+        else:
+            self.put(self.pick(["vpternlogd ${0}, %{1}mm{2}, %{1}mm{3}, %{1}mm{4}{5}",
+                                "vpandq %{1}mm{2}, %{1}mm{3}, %{1}mm{4}{5}",
+                                "vpandnd %{1}mm{2}, %{1}mm{3}, %{1}mm{4}",
+                                "vporq %{1}mm{2}, %{1}mm{3}, %{1}mm{4}",
+                                "vpblendmb %{1}mm{2}, %{1}mm{3}, %{1}mm{4}{5}"]),
+                     self.pick([0, 255, 0x80, 0x96, 0xca, 0xfe, self.r.randint(0, 255)]), vector, x,
+                     y, z, chosen)
+
     def floating(self):
         x, y = self.r.randint(0, 15), self.r.randint(0, 15)
         self.put(self.pick(["cvtsi2sd %rax, %xmm{0}", "addsd %xmm{0}, %xmm{1}", "mulsd %xmm{0}, %xmm{1}",
@@ -350,7 +400,7 @@ class Program:
         self.put("mov ${0}, %eax\n    syscall", self.pick(["39", "102", "104", "186"]))
 
     FLAT = ("arithmetic arithmetic arithmetic unary shift extend accumulator conditional multiply "
-            "bits newer swap address vector vector wide_vector floating string wild").split()
+            "bits newer swap address vector vector wide_vector mask mask floating string wild").split()
     DEEP = "stack jump jump loop call call system".split()
 
     def flat(self):
@@ -382,12 +432,13 @@ def main():
     with open("/proc/cpuinfo") as cpu:
         words = cpu.read().split()
     avx = all(word in words for word in ("avx2", "bmi1", "bmi2", "movbe", "adx"))
+    avx512 = all(word in words for word in ("avx512f", "avx512vl", "avx512bw", "avx512dq"))
     failures = 0
     for seed in range(int(first), int(first) + int(count)):
         program = os.path.join(folder, "random_%d" % seed)
         source, object_file = program + ".s", program + ".o"
         with open(source, "w") as out:
-            out.write(Program(seed, avx).text(random.Random(seed).choice([30, 100, 300, 900])))
+            out.write(Program(seed, avx, avx512).text(random.Random(seed).choice([30, 100, 300, 900])))
         subprocess.run(["as", "-o", object_file, source], check=True)
         subprocess.run(["ld", "-o", program, object_file], check=True)
         window = str(random.Random(seed).choice([50, 300, 10000]))

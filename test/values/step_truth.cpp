@@ -130,6 +130,11 @@ bool TruthRun::read_state(General& state) {
                   32);
     }
   }
+  if (has(arch::x86::XsaveComponent::kOpmask)) {
+    std::memcpy(&v[cpu::kFirstMaskSlot - cpu::kFirstVectorSlot],
+                &area[layout.at(arch::x86::XsaveComponent::kOpmask)],
+                cpu::kMaskRegisters * sizeof(std::uint64_t));
+  }
   if (vectors_.empty() || vectors_.back() != v) vectors_.push_back(v);
   state.vectors = static_cast<std::uint32_t>(vectors_.size() - 1);
   return true;

@@ -83,7 +83,8 @@ class TruthRun final : public CodeReader, public EndState {
     std::uint64_t pc, flags, fs_base, gs_base;
     std::uint32_t vectors;  ///< Index into vectors_.
   };
-  using Vectors = std::array<std::uint64_t, cpu::kVectorRegisters * cpu::kLanes>;
+  /// The slots from kFirstVectorSlot on.
+  using Vectors = std::array<std::uint64_t, cpu::kSlotCount - cpu::kFirstVectorSlot>;
   struct Mapping {
     std::uint64_t begin, end;
     PageKind kind;

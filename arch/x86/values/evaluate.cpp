@@ -77,6 +77,65 @@ std::uint64_t byte_mask(std::span<const std::uint64_t> in) {
   return out;
 }
 
+bool passes(FieldTest test, std::uint64_t x, std::uint64_t y, unsigned bits) {
+  const auto less = [bits](std::uint64_t one, std::uint64_t other) {
+    return sign_extended(one, bits) < sign_extended(other, bits);
+  };
+  switch (test) {
+    case FieldTest::kEqual:
+      return x == y;
+    case FieldTest::kNotEqual:
+      return x != y;
+    case FieldTest::kLess:
+      return less(x, y);
+    case FieldTest::kNotLess:
+      return !less(x, y);
+    case FieldTest::kGreater:
+      return less(y, x);
+    case FieldTest::kNotGreater:
+      return !less(y, x);
+    case FieldTest::kBelow:
+      return x < y;
+    case FieldTest::kNotBelow:
+      return x >= y;
+    case FieldTest::kAbove:
+      return x > y;
+    case FieldTest::kNotAbove:
+      return x <= y;
+    case FieldTest::kShareBits:
+      return (x & y) != 0;
+    case FieldTest::kShareNone:
+      return (x & y) == 0;
+    case FieldTest::kNever:
+      return false;
+    case FieldTest::kAlways:
+      return true;
+  }
+  return false;
+}
+
+std::uint64_t tested_fields(std::uint64_t a, std::uint64_t b, std::uint64_t how) {
+  const auto bits = static_cast<unsigned>(how >> 8U);
+  const auto test = static_cast<FieldTest>(how & 0xff);
+  std::uint64_t out = 0;
+  for (unsigned i = 0; i < 64 / bits; ++i) {
+    const std::uint64_t x = a >> (i * bits) & low_bits(bits);
+    const std::uint64_t y = b >> (i * bits) & low_bits(bits);
+    if (passes(test, x, y, bits)) out |= std::uint64_t{1} << i;
+  }
+  return out;
+}
+
+/// Bit i of the table is the result for i = 4 * a + 2 * b + c.
+std::uint64_t ternary(std::uint64_t a, std::uint64_t b, std::uint64_t c, std::uint64_t table) {
+  std::uint64_t out = 0;
+  for (unsigned i = 0; i < 8; ++i) {
+    if ((table >> i & 1) == 0) continue;
+    out |= ((i & 4) != 0 ? a : ~a) & ((i & 2) != 0 ? b : ~b) & ((i & 1) != 0 ? c : ~c);
+  }
+  return out;
+}
+
 std::uint64_t shuffled(std::uint64_t control, std::uint64_t low, std::uint64_t high) {
   std::uint64_t out = 0;
   for (unsigned byte = 0; byte < 8; ++byte) {
@@ -124,6 +183,12 @@ bool evaluate_lane(Function function, std::span<const std::uint64_t> in, std::ui
       return true;
     case Function::kShuffleBytes:
       out = shuffled(a, b, in[2]);
+      return true;
+    case Function::kTernary:
+      out = ternary(a, b, in[2], in[3]);
+      return true;
+    case Function::kTestFields:
+      out = tested_fields(a, b, in[2]);
       return true;
     case Function::kMultiplyDwordsUnsigned:
       out = (a & 0xffffffff) * (b & 0xffffffff);

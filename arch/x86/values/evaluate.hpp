@@ -36,9 +36,34 @@ enum class Function : std::uint8_t {
   kBytesMaximum,            ///< PMAXUB
   kShuffleBytes,            ///< PSHUFB: d = lane picked by a's bytes out of the 16 bytes b, c.
   kMultiplyDwordsUnsigned,  ///< PMULUDQ of a lane.
-  kXsaveBytes,              ///< d = xsave_bytes() of the components b:a that c has.
+  kTernary,     ///< VPTERNLOG of a lane: d = the bits that the truth table e gives for a, b, c.
+  kTestFields,  ///< d = a bit for each element of the lanes a, b that passes the test c: coded().
+  kXsaveBytes,  ///< d = xsave_bytes() of the components b:a that c has.
   kCompactedXsaveBytes,
 };
+
+/// What is tested of an element x of the first lane and y of the second one.
+enum class FieldTest : std::uint8_t {
+  kEqual,
+  kNotEqual,
+  kLess,  ///< x < y, as signed numbers.
+  kNotLess,
+  kGreater,
+  kNotGreater,
+  kBelow,  ///< x < y, as unsigned numbers.
+  kNotBelow,
+  kAbove,
+  kNotAbove,
+  kShareBits,  ///< (x & y) != 0
+  kShareNone,
+  kNever,
+  kAlways,
+};
+
+/// Returns the third input of kTestFields for elements of `bits` bits.
+[[nodiscard]] constexpr std::uint64_t coded(FieldTest test, unsigned bits) {
+  return std::uint64_t{bits} << 8U | static_cast<std::uint64_t>(test);
+}
 
 /// @return false if the instruction would fault or its result is undefined.
 [[nodiscard]] bool evaluate(Function function, unsigned width, std::span<const std::uint64_t> in,

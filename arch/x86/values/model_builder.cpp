@@ -98,6 +98,11 @@ std::optional<unsigned> ModelBuilder::vector_index(ZydisRegister reg) {
   }
 }
 
+std::optional<Slot> ModelBuilder::mask_slot(ZydisRegister reg) {
+  if (ZydisRegisterGetClass(reg) != ZYDIS_REGCLASS_MASK) return std::nullopt;
+  return values::mask_slot(static_cast<unsigned>(ZydisRegisterGetId(reg)));
+}
+
 bool ModelBuilder::is_general(const ZydisDecodedOperand& operand) {
   return operand.type == ZYDIS_OPERAND_TYPE_REGISTER && general_slot(operand.reg.value);
 }
@@ -220,6 +225,8 @@ void ModelBuilder::forget_register(const ZydisDecodedOperand& operand) {
   const ZydisRegister reg = operand.reg.value;
   if (const auto whole = general_slot(reg)) {
     define_unknown(*whole);
+  } else if (const auto mask = mask_slot(reg)) {
+    define_unknown(*mask);
   } else if (const auto index = vector_index(reg)) {
     for (unsigned lane = 0; lane < kLanes; ++lane) define_unknown(vector_slot(*index, lane));
   }

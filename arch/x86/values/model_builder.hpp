@@ -77,6 +77,8 @@ class ModelBuilder {
   [[nodiscard]] static bool is_high_byte(ZydisRegister reg);
   /// Returns the index of an xmm, ymm or zmm register.
   [[nodiscard]] static std::optional<unsigned> vector_index(ZydisRegister reg);
+  /// Returns the slot of a mask register, k0 ... k7.
+  [[nodiscard]] static std::optional<Slot> mask_slot(ZydisRegister reg);
   Ref read(const ZydisDecodedOperand& operand);
   /// Returns a temporary for the operand's new value: 0 above 32 bits if the CPU clears those.
   Ref result_for(const ZydisDecodedOperand& operand);
@@ -127,6 +129,7 @@ bool model_string(ModelBuilder& b);
 bool model_interrupted_string(ModelBuilder& b);
 bool model_vector_move(ModelBuilder& b);
 bool model_vector_arithmetic(ModelBuilder& b);
+bool model_mask(ModelBuilder& b);
 /// Instructions with effects that their operands do not show.
 bool model_system(ModelBuilder& b);
 

@@ -91,6 +91,27 @@ bool evaluated_lanes(VectorModel& v, Function function) {
   return true;
 }
 
+/// VPTERNLOGx: the immediate is a truth table of the three operands.
+bool ternary(VectorModel& v) {
+  const auto operands = v.operands();
+  if (operands.size() != 4) return false;
+  ModelBuilder& b = v.builder();
+  const Operand& to = operands[0];
+  const std::uint64_t table = operands[3].imm.value.u & 0xff;
+  const Lanes x = v.read(to, to.size);
+  const Lanes y = v.read(operands[1], to.size);
+  const Lanes z = v.read(operands[2], to.size);
+  Lanes result;
+  for (unsigned i = 0; i < std::min<unsigned>(to.size / kLaneBits, kLanes); ++i) {
+    const bool is_constant = table == 0 || table == 0xff;
+    result[i] = is_constant ? b.constant(table == 0 ? 0 : ~std::uint64_t{0})
+                            : b.evaluated(Function::kTernary, kLaneBits, kLaneBits,
+                                          {x[i], y[i], z[i], b.constant(table)});
+  }
+  v.write(to, result, to.size);
+  return true;
+}
+
 bool byte_mask(VectorModel& v) {
   const auto operands = v.operands();
   ModelBuilder& b = v.builder();
@@ -291,6 +312,8 @@ bool logic(VectorModel& v, ZydisMnemonic mnemonic) {
     case ZYDIS_MNEMONIC_ANDPS:
     case ZYDIS_MNEMONIC_ANDPD:
     case ZYDIS_MNEMONIC_VPAND:
+    case ZYDIS_MNEMONIC_VPANDD:
+    case ZYDIS_MNEMONIC_VPANDQ:
     case ZYDIS_MNEMONIC_VANDPS:
     case ZYDIS_MNEMONIC_VANDPD:
       return by_lane(v, Op::kAnd);
@@ -298,6 +321,8 @@ bool logic(VectorModel& v, ZydisMnemonic mnemonic) {
     case ZYDIS_MNEMONIC_ORPS:
     case ZYDIS_MNEMONIC_ORPD:
     case ZYDIS_MNEMONIC_VPOR:
+    case ZYDIS_MNEMONIC_VPORD:
+    case ZYDIS_MNEMONIC_VPORQ:
     case ZYDIS_MNEMONIC_VORPS:
     case ZYDIS_MNEMONIC_VORPD:
       return by_lane(v, Op::kOr);
@@ -305,6 +330,8 @@ bool logic(VectorModel& v, ZydisMnemonic mnemonic) {
     case ZYDIS_MNEMONIC_ANDNPS:
     case ZYDIS_MNEMONIC_ANDNPD:
     case ZYDIS_MNEMONIC_VPANDN:
+    case ZYDIS_MNEMONIC_VPANDND:
+    case ZYDIS_MNEMONIC_VPANDNQ:
     case ZYDIS_MNEMONIC_VANDNPS:
     case ZYDIS_MNEMONIC_VANDNPD:
       return by_lane(v, Op::kAndNot);
@@ -494,6 +521,9 @@ bool model_vector_arithmetic(ModelBuilder& b) {
     return byte_mask(v);
   }
   if (!ModelBuilder::vector_index(operands[0].reg.value) || operands[0].size > 256) return false;
+  if (mnemonic == ZYDIS_MNEMONIC_VPTERNLOGD || mnemonic == ZYDIS_MNEMONIC_VPTERNLOGQ) {
+    return ternary(v);
+  }
   if (const auto function = lane_function(mnemonic)) return evaluated_lanes(v, *function);
   return logic(v, mnemonic) || arithmetic(v, mnemonic) || permutation(v, mnemonic) ||
          fixed_shift(v, mnemonic);

@@ -30,10 +30,17 @@ inline constexpr Slot kGsBaseSlot = 18;
 inline constexpr Slot kFirstVectorSlot = 19;
 inline constexpr unsigned kVectorRegisters = 32;
 inline constexpr unsigned kLanes = 4;
-inline constexpr Slot kSlotCount = kFirstVectorSlot + kVectorRegisters * kLanes;
+/// k0 ... k7, the mask registers of AVX-512.
+inline constexpr Slot kFirstMaskSlot = kFirstVectorSlot + kVectorRegisters * kLanes;
+inline constexpr unsigned kMaskRegisters = 8;
+inline constexpr Slot kSlotCount = kFirstMaskSlot + kMaskRegisters;
 
 [[nodiscard]] constexpr Slot vector_slot(unsigned reg, unsigned lane) {
   return static_cast<Slot>(kFirstVectorSlot + reg * kLanes + lane);
+}
+
+[[nodiscard]] constexpr Slot mask_slot(unsigned reg) {
+  return static_cast<Slot>(kFirstMaskSlot + reg);
 }
 
 /// Bit positions in rflags.

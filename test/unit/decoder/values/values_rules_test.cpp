@@ -276,6 +276,7 @@ TEST(ValuesRules, XrstorWritesEveryLane) {
   p.run({0x0f, 0xae, 0x28});  // xrstor (%rax)
   for (Known& known : p.regs) known = cpu::known(kData);
   EXPECT_EQ(p.solve().reg(0, cpu::vector_slot(3, 1)).mask, 0U);
+  EXPECT_EQ(p.solve().reg(0, cpu::mask_slot(7)).mask, 0U);
 }
 
 TEST(ValuesRules, XsaveMayWriteAllOfItsArea) {
