@@ -125,8 +125,8 @@ std::map<Place, std::array<Truth, 2>> truths_of(const Case& which) {
   return out;
 }
 
-/// Returns true if no step has stopped at the place because it is right behind a CPUID, whose step
-/// ends an instruction late on some virtual machines (Stepper::ran_along).
+/// Returns true if no step has stopped at the place because it follows a CPUID, whose step ends an
+/// instruction late on some virtual machines (Stepper::ran_along).
 bool is_stepped_over(const Place& place, const std::map<Place, std::array<Truth, 2>>& truth) {
   const auto before = truth.find({place.first, place.second - kCpuid.size()});
   return before != truth.end() && before->second[0].is_cpuid;

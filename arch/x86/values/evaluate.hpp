@@ -42,7 +42,7 @@ enum class Function : std::uint8_t {
   kCompactedXsaveBytes,
 };
 
-/// What is tested of an element x of the first lane and y of the second one.
+/// A test of an element x of the first lane and an element y of the second one.
 enum class FieldTest : std::uint8_t {
   kEqual,
   kNotEqual,

@@ -42,10 +42,18 @@ InsnModel model_insn(TraceeAddr pc, std::span<const std::uint8_t> bytes, std::ui
   if (!decode(pc, bytes, decoded)) return {};
   ModelBuilder b{decoded, components};
   using Model = bool (*)(ModelBuilder&);
-  constexpr Model kModels[] = {model_string,   model_move,        model_arithmetic,
-                               model_control,  model_stack,       model_shift,
-                               model_multiply, model_vector_move, model_vector_arithmetic,
-                               model_mask,     model_system};
+  constexpr Model kModels[] = {model_string,
+                               model_move,
+                               model_arithmetic,
+                               model_control,
+                               model_stack,
+                               model_shift,
+                               model_multiply,
+                               model_vector_move,
+                               model_vector_arithmetic,
+                               model_vector_permutation,
+                               model_mask,
+                               model_system};
   bool done = false;
   for (const Model model : kModels) {
     if (model(b)) {

@@ -129,6 +129,7 @@ bool model_string(ModelBuilder& b);
 bool model_interrupted_string(ModelBuilder& b);
 bool model_vector_move(ModelBuilder& b);
 bool model_vector_arithmetic(ModelBuilder& b);
+bool model_vector_permutation(ModelBuilder& b);
 bool model_mask(ModelBuilder& b);
 /// Instructions with effects that their operands do not show.
 bool model_system(ModelBuilder& b);

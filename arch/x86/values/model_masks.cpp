@@ -161,9 +161,9 @@ bool and_test(ModelBuilder& b, unsigned width) {
   return true;
 }
 
-/// What sets the bit of an element.
+/// The test that sets the bit of an element.
 struct Test {
-  unsigned bits = 0;  ///< Of an element.
+  unsigned bits = 0;  ///< The width of an element.
   FieldTest kind = FieldTest::kEqual;
 };
 

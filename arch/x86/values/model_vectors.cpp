@@ -12,6 +12,12 @@ VectorModel::VectorModel(ModelBuilder& b) : b_{b} {
   }
 }
 
+std::optional<VectorModel::Sources> VectorModel::sources() const {
+  if (operands_.size() == 2) return Sources{operands_[0], operands_[1]};
+  if (operands_.size() == 3) return Sources{operands_[1], operands_[2]};
+  return std::nullopt;
+}
+
 bool VectorModel::usable() const {
   const ZydisDecodedInstruction& insn = b_.decoded().insn;
   const bool masked =

@@ -18,6 +18,12 @@ class VectorModel {
   [[nodiscard]] ModelBuilder& builder() { return b_; }
   /// The visible operands without the mask register of EVEX.
   [[nodiscard]] std::span<const ZydisDecodedOperand> operands() const { return operands_; }
+  struct Sources {
+    const ZydisDecodedOperand& first;
+    const ZydisDecodedOperand& second;
+  };
+  /// Returns the two sources of a legacy or VEX form; nullopt for other forms.
+  [[nodiscard]] std::optional<Sources> sources() const;
   /// Returns true if the instruction has no mask, no broadcast from memory and no MMX operand.
   [[nodiscard]] bool usable() const;
   /// Returns true for VEX and EVEX, which clear the bits above the result.
