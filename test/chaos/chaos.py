@@ -90,8 +90,9 @@ class Session:
                 self.gdb_waits = True
                 self.log("gdb waits although the server has answered: %s" % stuck)
         except (Ended, BrokenPipeError) as ended:
-            # gdb's own faults are not the server's, which has to end all the same.
-            self.log("gdb: %s" % ended)
+            # Faults of gdb's or the program's own are not the server's, which has to end all the
+            # same.
+            self.log("ended: %s" % ended)
         self.gdb.end()
         return fault or self.leftovers() or self.failures()
 
@@ -157,6 +158,8 @@ class Session:
             if found:
                 return found.group(1)
             time.sleep(0.01)
+        if self.child is not None and self.child.poll() is not None:
+            raise Ended("the program ended before the server attached to it")
         raise Stuck("the server does not listen: " + self.what_was_said())
 
     def what_was_said(self):

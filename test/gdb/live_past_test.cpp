@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "test/gdb/on_program.hpp"
+#include "test/support/machine.hpp"
 
 namespace backtrail::test {
 namespace {
@@ -80,6 +81,7 @@ TEST_P(LivePastBySource, ShowsVariablesAndRunsOn) {
 }
 
 TEST(LivePast, StopsAtBreakpointsBothWays) {
+  if (!tracee::debug_registers_trap()) GTEST_SKIP() << tracee::kNoDebugTraps;
   GdbSession gdb{from_start(lives_on())};
   gdb.run_all({"break worked", "continue", "break deeper", "hbreak on_signal"});
   for (const char* left : {"0", "1", "2", "3"}) {
@@ -103,6 +105,7 @@ TEST(LivePast, StopsAtBreakpointsBothWays) {
 }
 
 TEST(LivePast, StopsWhereWatchedDataWasWritten) {
+  if (!tracee::debug_registers_trap()) GTEST_SKIP() << tracee::kNoDebugTraps;
   GdbSession gdb{from_start(lives_on())};
   gdb.run_all({"break worked", "continue", "watch total"});
   const std::vector<std::string> values{"10", "6", "3", "1"};

@@ -11,6 +11,7 @@
 
 #include "test/gdb/on_program.hpp"
 #include "test/support/effort.hpp"
+#include "test/support/machine.hpp"
 #include "test/support/temporary_folder.hpp"
 
 namespace backtrail::test {
@@ -273,6 +274,7 @@ TEST_P(ReverseForeignWrites, ThroughAnotherMappingAreNotTakenBack) {
 }
 
 TEST_P(ReverseForeignWrites, ThroughAFileOpenedByA32BitCallAreNotTakenBack) {
+  if (!test::has_compat_calls()) GTEST_SKIP() << test::kNoCompatCalls;
   expect_at_mark("procmem32", "written", "1");
 }
 

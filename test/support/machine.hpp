@@ -4,11 +4,13 @@
 /// Abilities of the machine that some tests need; hypervisors may lack some of the CPU's.
 
 #include <cerrno>
+#include <csignal>
 #include <string>
 
 #include <fcntl.h>
 #include <spawn.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "ptrace/os/debug_register_check.hpp"
 
@@ -37,6 +39,28 @@ inline bool can_run_inferior(const std::string& path) {
   return !path.ends_with("_i386") || can_run(path);
 }
 
+/// Returns true if 64-bit programs can make the calls of 32-bit ones (INT 0x80).
+inline bool has_compat_calls() {
+#if defined(__x86_64__)
+  constexpr int kGetpid = 20;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    // A sanitizer has handlers of its own.
+    ::signal(SIGSEGV, SIG_DFL);
+    int result = kGetpid;
+    __asm__ volatile("int $0x80" : "+a"(result) : : "memory", "r8", "r9", "r10", "r11");
+    ::_exit(result > 0 ? 0 : 1);
+  }
+  int status = -1;
+  while (child > 0 && ::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  return status == 0;
+#else
+  return false;
+#endif
+}
+
+inline constexpr const char* kNoCompatCalls = "this kernel has no INT 0x80";
 inline constexpr const char* kNo32Bits = "this machine runs no 32-bit programs";
 
 }  // namespace backtrail::test
