@@ -13,6 +13,13 @@ namespace backtrail::tracee::cache {
 namespace {
 
 constexpr std::uint64_t kAlignment = 16;
+/// Most superblocks to be made after one that was wanted, where the thread asks for the next one.
+constexpr std::size_t kBatchBlocks = 3;
+constexpr std::size_t kPlainBatchBlocks = 15;
+/// As above, where it stops at the next miss: two context switches cost as much as translating many
+/// superblocks.
+constexpr std::size_t kStopBatchBlocks = 15;
+constexpr std::size_t kPlainStopBatchBlocks = 40;
 /// Most superblocks that one call of retranslate_by_profile() replaces.
 constexpr std::size_t kMostAtOnce = 256;
 /// Number of samples from which on a plain superblock is worth a longer one.
@@ -29,10 +36,6 @@ std::uint64_t entry_of(const CodeBlock& block) {
 }
 
 }  // namespace
-
-const CodeCache::BatchBlocks CodeCache::kWhileItRuns{.usual = 3, .plain = 15};
-// A miss that stops costs two context switches, as much as translating many superblocks.
-const CodeCache::BatchBlocks CodeCache::kBeforeAStop{.usual = 15, .plain = 40};
 
 CodeCache::CodeCache(CodeMemory& memory, translate::CodeSource source, CodeFacts facts,
                      const translate::InlineSystemCalls& inline_calls)
@@ -92,12 +95,13 @@ std::variant<TraceeAddr, translate::UntranslatableReason> CodeCache::make_some(T
   const CodeFacts& facts = maker_.facts();
   if (const auto why = facts.left_to_cpu(start); why != translate::UntranslatableReason::kNone)
     return why;
-  likely_next_ = {.most = kWhileItRuns, .after_plain = maker_.makes_plain(start)};
+  likely_next_ = {.most = {kBatchBlocks, kPlainBatchBlocks},
+                  .after_plain = maker_.makes_plain(start)};
   return make(start, use, likely_next_.successors);
 }
 
 void CodeCache::make_all_next() {
-  likely_next_.most = kBeforeAStop;
+  likely_next_.most = {kStopBatchBlocks, kPlainStopBatchBlocks};
   while (make_next()) {
   }
 }

@@ -201,8 +201,6 @@ class CodeCache {
     std::size_t usual = 0;
     std::size_t plain = 0;  ///< Where superblocks are plain.
   };
-  static const BatchBlocks kWhileItRuns;
-  static const BatchBlocks kBeforeAStop;
   /// The work of make_next().
   struct LikelyNext {
     Successors successors = {};
