@@ -22,7 +22,7 @@
 #include "decoder/corefile/code_names.hpp"
 #include "decoder/corefile/trace_blocks.hpp"
 #include "decoder/report/clean_text.hpp"
-#include "ptrace/codecache/recorder/own_memory_calls.hpp"
+#include "ptrace/codecache/space/space_sharing.hpp"
 #include "ptrace/core/perf_map_file.hpp"
 #include "ptrace/os/plain_file.hpp"
 #include "ptrace/os/procfs.hpp"

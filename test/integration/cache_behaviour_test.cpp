@@ -46,10 +46,9 @@ INSTANTIATE_TEST_SUITE_P(Hard, CachePrograms,
                          [](const auto& test) { return std::string{test.param}; });
 
 TEST(CacheSource, ExecutesCodeAsCallsOfAnotherFormHaveMadeIt) {
-  constexpr int kNoSuchCalls = 77;
+  if (!test::has_compat_calls()) GTEST_SKIP() << test::kNoCompatCalls;
   for (const int stops : {0, 100}) {
     const Outcome outcome = run_recorded({.program = "other_calls", .stops = stops});
-    if (outcome.exited_with(kNoSuchCalls)) GTEST_SKIP() << "no INT 0x80";
     EXPECT_TRUE(outcome.exited_with(0)) << outcome.end.exit_code << " " << outcome.statistics;
     EXPECT_EQ(outcome.statistics.find("code outside files"), std::string::npos)
         << outcome.statistics;

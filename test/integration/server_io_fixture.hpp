@@ -7,8 +7,6 @@
 #include <chrono>
 #include <csignal>
 #include <cstddef>
-#include <cstdlib>
-#include <filesystem>
 #include <functional>
 #include <future>
 #include <memory>
@@ -151,22 +149,6 @@ class ServerIo : public testing::Test {
   std::future<int> result_;
   std::thread thread_;
   bool ended_ = false;
-};
-
-/// A socket path in a new temporary directory.
-class UnixPath {
- public:
-  UnixPath() {
-    char name[] = "/tmp/backtrail-io-XXXXXX";
-    directory_ = ::mkdtemp(name);
-  }
-  ~UnixPath() { std::filesystem::remove_all(directory_); }
-  UnixPath(const UnixPath&) = delete;
-  UnixPath& operator=(const UnixPath&) = delete;
-  [[nodiscard]] std::string path() const { return directory_ + "/socket"; }
-
- private:
-  std::string directory_;
 };
 
 }  // namespace backtrail::server

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "test/integration/server_io_fixture.hpp"
+#include "test/support/temporary_folder.hpp"
 
 namespace backtrail::server {
 namespace {
@@ -317,34 +318,35 @@ TEST_F(ServerIo, DevicesThatAreNoneAreExplained) {
 }
 
 TEST_F(ServerIo, UnixSocketsArePrivateAndRemoved) {
-  const UnixPath place;
-  serve("unix:" + place.path());
+  const test::TemporaryFolder folder;
+  const std::string path = folder / "socket";
+  serve("unix:" + path);
   using std::filesystem::perms;
-  EXPECT_EQ(
-      std::filesystem::status(place.path()).permissions() & (perms::group_all | perms::others_all),
-      perms::none);
-  RspClient client = RspClient::unix_socket(place.path());
+  EXPECT_EQ(std::filesystem::status(path).permissions() & (perms::group_all | perms::others_all),
+            perms::none);
+  RspClient client = RspClient::unix_socket(path);
   client.send_packet("hello");
   EXPECT_EQ(client.read(1 + reply("got hello").size()), "+" + reply("got hello"));
   stop(SIGINT);
   EXPECT_EQ(status(), 128 + SIGINT);
-  EXPECT_FALSE(std::filesystem::exists(place.path()));
+  EXPECT_FALSE(std::filesystem::exists(path));
 }
 
 TEST_F(ServerIo, OnlyAStaleSocketIsReplaced) {
-  const UnixPath place;
-  { std::ofstream{place.path()} << "precious"; }
-  EXPECT_THAT(open_failure(target, state, "unix:" + place.path()), HasSubstr("is not a socket"));
-  std::filesystem::remove(place.path());
+  const test::TemporaryFolder folder;
+  const std::string path = folder / "socket";
+  { std::ofstream{path} << "precious"; }
+  EXPECT_THAT(open_failure(target, state, "unix:" + path), HasSubstr("is not a socket"));
+  std::filesystem::remove(path);
 
-  auto first = ServerLoop::open(parse_comm("unix:" + place.path()).value(), target, state, {}, {});
+  auto first = ServerLoop::open(parse_comm("unix:" + path).value(), target, state, {}, {});
   ASSERT_TRUE(first);
-  EXPECT_THAT(open_failure(target, state, "unix:" + place.path()), HasSubstr("listens there"));
+  EXPECT_THAT(open_failure(target, state, "unix:" + path), HasSubstr("listens there"));
   // A killed server leaves its socket file.
-  std::filesystem::rename(place.path(), place.path() + ".kept");
+  std::filesystem::rename(path, path + ".kept");
   first->reset();
-  std::filesystem::rename(place.path() + ".kept", place.path());
-  EXPECT_EQ(open_failure(target, state, "unix:" + place.path()), "opened");
+  std::filesystem::rename(path + ".kept", path);
+  EXPECT_EQ(open_failure(target, state, "unix:" + path), "opened");
 }
 
 TEST_F(ServerIo, ServesOverATerminalLine) {

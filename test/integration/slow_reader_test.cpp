@@ -11,6 +11,7 @@
 
 #include "server/transport/connection.hpp"
 #include "test/integration/server_io_fixture.hpp"
+#include "test/support/temporary_folder.hpp"
 
 namespace backtrail::server {
 namespace {
@@ -20,8 +21,8 @@ class SlowReader : public ServerIo {
  protected:
   /// Asks for 1 MB, which is not enough to make the server stop to read, and for what follows.
   RspClient ask(const LoopOptions& options, std::string_view then) {
-    serve("unix:" + place_.path(), options);
-    RspClient client = RspClient::unix_socket(place_.path());
+    serve("unix:" + path_, options);
+    RspClient client = RspClient::unix_socket(path_);
     client.send_packet("QStartNoAckMode");
     EXPECT_EQ(client.read(7), "+$OK#9a");
     client.send("+" + reply("big:1000000") + reply(then));
@@ -30,7 +31,8 @@ class SlowReader : public ServerIo {
   }
 
  private:
-  UnixPath place_;
+  test::TemporaryFolder folder_;
+  std::string path_ = folder_ / "socket";
 };
 
 TEST_F(SlowReader, GetsAllAnswersAfterItHasEndedItsInput) {

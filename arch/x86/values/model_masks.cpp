@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The mask registers of AVX-512, and the comparisons and tests that set them.
+#include <algorithm>
+#include <array>
+
 #include <Zydis/Zydis.h>
 
 #include "arch/x86/values/model_vectors.hpp"
@@ -209,88 +212,28 @@ FieldTest predicate(std::uint64_t immediate, bool is_signed) {
   return (is_signed ? kSigned : kUnsigned).at(immediate & 7);
 }
 
-bool compare_by(VectorModel& v, unsigned bits, bool is_signed) {
+bool compare_by(ModelBuilder& b, unsigned bits, bool is_signed) {
+  VectorModel v{b};
   const auto operands = v.operands();
   if (operands.size() != 4) return false;
   return compare(v, {bits, predicate(operands[3].imm.value.u, is_signed)}, operands[1],
                  &operands[2]);
 }
 
-bool compare_as(VectorModel& v, unsigned bits, FieldTest kind) {
+bool compare_as(ModelBuilder& b, unsigned bits, FieldTest kind) {
+  VectorModel v{b};
   const auto operands = v.operands();
   return operands.size() == 3 && compare(v, {bits, kind}, operands[1], &operands[2]);
 }
 
 /// VPMOVx2M: the signs of the elements.
-bool signs(VectorModel& v, unsigned bits) {
+bool signs(ModelBuilder& b, unsigned bits) {
+  VectorModel v{b};
   const auto operands = v.operands();
   return operands.size() == 2 && compare(v, {bits, FieldTest::kLess}, operands[1], nullptr);
 }
 
-bool model_comparison(VectorModel& v, ZydisMnemonic mnemonic) {
-  switch (mnemonic) {
-    case ZYDIS_MNEMONIC_VPCMPB:
-      return compare_by(v, 8, true);
-    case ZYDIS_MNEMONIC_VPCMPW:
-      return compare_by(v, 16, true);
-    case ZYDIS_MNEMONIC_VPCMPD:
-      return compare_by(v, 32, true);
-    case ZYDIS_MNEMONIC_VPCMPQ:
-      return compare_by(v, 64, true);
-    case ZYDIS_MNEMONIC_VPCMPUB:
-      return compare_by(v, 8, false);
-    case ZYDIS_MNEMONIC_VPCMPUW:
-      return compare_by(v, 16, false);
-    case ZYDIS_MNEMONIC_VPCMPUD:
-      return compare_by(v, 32, false);
-    case ZYDIS_MNEMONIC_VPCMPUQ:
-      return compare_by(v, 64, false);
-    case ZYDIS_MNEMONIC_VPCMPEQB:
-      return compare_as(v, 8, FieldTest::kEqual);
-    case ZYDIS_MNEMONIC_VPCMPEQW:
-      return compare_as(v, 16, FieldTest::kEqual);
-    case ZYDIS_MNEMONIC_VPCMPEQD:
-      return compare_as(v, 32, FieldTest::kEqual);
-    case ZYDIS_MNEMONIC_VPCMPEQQ:
-      return compare_as(v, 64, FieldTest::kEqual);
-    case ZYDIS_MNEMONIC_VPCMPGTB:
-      return compare_as(v, 8, FieldTest::kGreater);
-    case ZYDIS_MNEMONIC_VPCMPGTW:
-      return compare_as(v, 16, FieldTest::kGreater);
-    case ZYDIS_MNEMONIC_VPCMPGTD:
-      return compare_as(v, 32, FieldTest::kGreater);
-    case ZYDIS_MNEMONIC_VPCMPGTQ:
-      return compare_as(v, 64, FieldTest::kGreater);
-    case ZYDIS_MNEMONIC_VPTESTMB:
-      return compare_as(v, 8, FieldTest::kShareBits);
-    case ZYDIS_MNEMONIC_VPTESTMW:
-      return compare_as(v, 16, FieldTest::kShareBits);
-    case ZYDIS_MNEMONIC_VPTESTMD:
-      return compare_as(v, 32, FieldTest::kShareBits);
-    case ZYDIS_MNEMONIC_VPTESTMQ:
-      return compare_as(v, 64, FieldTest::kShareBits);
-    case ZYDIS_MNEMONIC_VPTESTNMB:
-      return compare_as(v, 8, FieldTest::kShareNone);
-    case ZYDIS_MNEMONIC_VPTESTNMW:
-      return compare_as(v, 16, FieldTest::kShareNone);
-    case ZYDIS_MNEMONIC_VPTESTNMD:
-      return compare_as(v, 32, FieldTest::kShareNone);
-    case ZYDIS_MNEMONIC_VPTESTNMQ:
-      return compare_as(v, 64, FieldTest::kShareNone);
-    case ZYDIS_MNEMONIC_VPMOVB2M:
-      return signs(v, 8);
-    case ZYDIS_MNEMONIC_VPMOVW2M:
-      return signs(v, 16);
-    case ZYDIS_MNEMONIC_VPMOVD2M:
-      return signs(v, 32);
-    case ZYDIS_MNEMONIC_VPMOVQ2M:
-      return signs(v, 64);
-    default:
-      return false;
-  }
-}
-
-/// Instructions of mask registers alone, for each width: B, W, D and Q.
+/// An instruction for each width: B, W, D and Q.
 struct MaskInsn {
   std::array<ZydisMnemonic, 4> mnemonics;
   bool (*model)(ModelBuilder&, unsigned width);
@@ -332,9 +275,36 @@ constexpr std::array kMaskInsns{
     MaskInsn{{ZYDIS_MNEMONIC_KSHIFTRB, ZYDIS_MNEMONIC_KSHIFTRW, ZYDIS_MNEMONIC_KSHIFTRD,
               ZYDIS_MNEMONIC_KSHIFTRQ},
              [](ModelBuilder& b, unsigned width) { return shift(b, false, width); }},
+    MaskInsn{{ZYDIS_MNEMONIC_VPCMPB, ZYDIS_MNEMONIC_VPCMPW, ZYDIS_MNEMONIC_VPCMPD,
+              ZYDIS_MNEMONIC_VPCMPQ},
+             [](ModelBuilder& b, unsigned bits) { return compare_by(b, bits, true); }},
+    MaskInsn{{ZYDIS_MNEMONIC_VPCMPUB, ZYDIS_MNEMONIC_VPCMPUW, ZYDIS_MNEMONIC_VPCMPUD,
+              ZYDIS_MNEMONIC_VPCMPUQ},
+             [](ModelBuilder& b, unsigned bits) { return compare_by(b, bits, false); }},
+    MaskInsn{{ZYDIS_MNEMONIC_VPCMPEQB, ZYDIS_MNEMONIC_VPCMPEQW, ZYDIS_MNEMONIC_VPCMPEQD,
+              ZYDIS_MNEMONIC_VPCMPEQQ},
+             [](ModelBuilder& b, unsigned bits) { return compare_as(b, bits, FieldTest::kEqual); }},
+    MaskInsn{
+        {ZYDIS_MNEMONIC_VPCMPGTB, ZYDIS_MNEMONIC_VPCMPGTW, ZYDIS_MNEMONIC_VPCMPGTD,
+         ZYDIS_MNEMONIC_VPCMPGTQ},
+        [](ModelBuilder& b, unsigned bits) { return compare_as(b, bits, FieldTest::kGreater); }},
+    MaskInsn{
+        {ZYDIS_MNEMONIC_VPTESTMB, ZYDIS_MNEMONIC_VPTESTMW, ZYDIS_MNEMONIC_VPTESTMD,
+         ZYDIS_MNEMONIC_VPTESTMQ},
+        [](ModelBuilder& b, unsigned bits) { return compare_as(b, bits, FieldTest::kShareBits); }},
+    MaskInsn{
+        {ZYDIS_MNEMONIC_VPTESTNMB, ZYDIS_MNEMONIC_VPTESTNMW, ZYDIS_MNEMONIC_VPTESTNMD,
+         ZYDIS_MNEMONIC_VPTESTNMQ},
+        [](ModelBuilder& b, unsigned bits) { return compare_as(b, bits, FieldTest::kShareNone); }},
+    MaskInsn{{ZYDIS_MNEMONIC_VPMOVB2M, ZYDIS_MNEMONIC_VPMOVW2M, ZYDIS_MNEMONIC_VPMOVD2M,
+              ZYDIS_MNEMONIC_VPMOVQ2M},
+             signs},
 };
 
-bool model_mask_insn(ModelBuilder& b, ZydisMnemonic mnemonic) {
+}  // namespace
+
+bool model_mask(ModelBuilder& b) {
+  const ZydisMnemonic mnemonic = b.decoded().insn.mnemonic;
   switch (mnemonic) {
     case ZYDIS_MNEMONIC_KUNPCKBW:
       return unpack(b, 8);
@@ -351,17 +321,6 @@ bool model_mask_insn(ModelBuilder& b, ZydisMnemonic mnemonic) {
     return insn.model(b, 8U << static_cast<unsigned>(found - insn.mnemonics.begin()));
   }
   return false;
-}
-
-}  // namespace
-
-bool model_mask(ModelBuilder& b) {
-  const auto& insn = b.decoded().insn;
-  if (insn.meta.category == ZYDIS_CATEGORY_KMASK) return model_mask_insn(b, insn.mnemonic);
-  if (insn.encoding != ZYDIS_INSTRUCTION_ENCODING_EVEX) return false;
-  VectorModel v{b};
-  const auto operands = v.operands();
-  return !operands.empty() && mask_of(operands[0]) && model_comparison(v, insn.mnemonic);
 }
 
 }  // namespace backtrail::arch::x86::values

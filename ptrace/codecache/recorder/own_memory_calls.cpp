@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ptrace/codecache/recorder/own_memory_calls.hpp"
 
-#include <algorithm>
 #include <cerrno>
 
 #include "arch/base/log.hpp"
@@ -34,17 +33,6 @@ bool return_from_call(Thread& thread, int error) {
 }
 
 }  // namespace
-
-std::vector<MemoryRange> recorders_memory(Process& process) {
-  std::vector<MemoryRange> ranges;
-  for (CacheSpace* space : spaces_in_memory_of(process)) {
-    if (space->memory().removed()) continue;
-    const auto more = space->memory().ranges();
-    ranges.insert(ranges.end(), more.begin(), more.end());
-  }
-  std::ranges::sort(ranges);
-  return ranges;
-}
 
 std::optional<arch::cpu::UserRegs> OwnMemoryCalls::mapping_call(Thread& thread) {
   const auto regs = thread.user_regs();

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <optional>
 #include <utility>
-#include <vector>
 
 #include "arch/cpu/registers.hpp"
 #include "ptrace/codecache/recorder/disable_space.hpp"
@@ -19,9 +18,6 @@ class Thread;
 }  // namespace backtrail::tracee
 
 namespace backtrail::tracee::cache {
-
-/// Returns what the recorder has mapped in the memory that the process uses, ascending.
-[[nodiscard]] std::vector<MemoryRange> recorders_memory(Process& process);
 
 /// A call that changes mappings finds no mappings of the recorder: as far as it names them, it has
 /// no effect, and the result that it would have without them. The server makes the rest of it.

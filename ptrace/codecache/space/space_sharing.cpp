@@ -75,6 +75,17 @@ std::vector<CacheSpace*> spaces_in_memory_of(Process& process) {
   return spaces;
 }
 
+std::vector<MemoryRange> recorders_memory(Process& process) {
+  std::vector<MemoryRange> ranges;
+  for (CacheSpace* space : spaces_in_memory_of(process)) {
+    if (space->memory().removed()) continue;
+    const auto more = space->memory().ranges();
+    ranges.insert(ranges.end(), more.begin(), more.end());
+  }
+  std::ranges::sort(ranges);
+  return ranges;
+}
+
 void note_unrecorded_user(Process& process) {
   for (CacheSpace* space : spaces_in_memory_of(process)) {
     space->protection().keep_unprotected(true);  // never undone

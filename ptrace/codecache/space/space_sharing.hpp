@@ -7,6 +7,8 @@
 #include <memory>
 #include <vector>
 
+#include "ptrace/codecache/syscalls/own_memory.hpp"
+
 namespace backtrail::tracee {
 class Process;
 class ProcessObserver;
@@ -29,6 +31,8 @@ void end_process(std::unique_ptr<Process> process);
 /// processes share the memory for longer than a vfork's child does: each has its own translations
 /// of the same code, so whatever changes code changes it for all of them.
 [[nodiscard]] std::vector<CacheSpace*> spaces_in_memory_of(Process& process);
+/// Returns what the recorder has mapped in the memory that the process uses, ascending.
+[[nodiscard]] std::vector<MemoryRange> recorders_memory(Process& process);
 /// Call when a process that is not recorded, or not any more, uses the memory of the process: no
 /// code handles its faults.
 void note_unrecorded_user(Process& process);
