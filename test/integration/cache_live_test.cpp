@@ -18,7 +18,7 @@ namespace backtrail::tracee {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr std::chrono::seconds kPatience{60};
+constexpr std::chrono::seconds kPatience{240};
 
 /// A program whose records are read again and again while it runs.
 class LiveRun {

@@ -24,7 +24,7 @@
 namespace backtrail::tracee {
 namespace {
 
-constexpr std::chrono::minutes kPatience{1};
+constexpr std::chrono::minutes kPatience{4};
 
 /// Returns false after a minute.
 bool come_true(const std::function<bool()>& done) {

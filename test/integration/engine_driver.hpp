@@ -60,9 +60,9 @@ class EngineDriver {
     ASSERT_TRUE(engine.resume(std::span{&order, 1}));
   }
 
-  /// Returns the next event; nullopt after a minute (machines may be busy).
+  /// Returns the next event; nullopt after four minutes (machines may be busy).
   std::optional<StopEvent> await() {
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds{60};
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds{240};
     while (std::chrono::steady_clock::now() < deadline) {
       engine.pump(-1);
       if (auto event = engine.take_event()) return event;

@@ -24,7 +24,7 @@ class RestartedCall : public testing::TestWithParam<SourceKind> {
   void SetUp() override {
     pid_ = driver_.launch("blocked");
     driver_.resume_all();
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds{60};
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds{240};
     while (!ProcFs{}.read(pid_, "syscall").value_or("").starts_with("0 ")) {
       ASSERT_LT(std::chrono::steady_clock::now(), deadline) << "it does not wait";
       driver_.engine.pump(-1);

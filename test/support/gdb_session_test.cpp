@@ -64,7 +64,7 @@ TEST(GdbSession, FailsWhenTheTimeIsUp) {
   EXPECT_NONFATAL_FAILURE(
       {
         GdbOptions options = gdbserver_on({inferior("spin")});
-        options.time_limit = 2s;
+        options.time_limit = 1s;
         GdbSession gdb{std::move(options)};
         gdb.run("continue");
         EXPECT_FALSE(gdb.alive());
