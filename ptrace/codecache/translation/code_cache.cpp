@@ -95,9 +95,13 @@ std::variant<TraceeAddr, translate::UntranslatableReason> CodeCache::make_some(T
   const CodeFacts& facts = maker_.facts();
   if (const auto why = facts.left_to_cpu(start); why != translate::UntranslatableReason::kNone)
     return why;
-  likely_next_ = {.most = {kBatchBlocks, kPlainBatchBlocks},
-                  .after_plain = maker_.makes_plain(start)};
-  return make(start, use, likely_next_.successors);
+  likely_next_.next.clear();
+  likely_next_.made = 0;
+  likely_next_.most = {kBatchBlocks, kPlainBatchBlocks};
+  likely_next_.after_plain = maker_.makes_plain(start);
+  const auto made = make(start, use);
+  likely_next_.next.add(found_);
+  return made;
 }
 
 void CodeCache::make_all_next() {
@@ -107,25 +111,21 @@ void CodeCache::make_all_next() {
 }
 
 bool CodeCache::make_next() {
-  LikelyNext& likely = likely_next_;
-  const std::size_t most = likely.after_plain ? likely.most.plain : likely.most.usual;
-  const std::array lists{&likely.successors.direct, &likely.successors.indirect,
-                         &likely.successors.pointers};
-  // make() adds to the lists, which are looked at in turns.
-  for (std::size_t ended = 0; likely.made < most && ended < lists.size();) {
-    const std::size_t number = likely.at % lists.size();
-    const std::size_t index = likely.at++ / lists.size();
-    const std::vector<TraceeAddr>& list = *lists.at(number);
-    ended = index < list.size() ? 0 : ended + 1;
-    if (index >= list.size()) continue;
-    const auto start = number == 2 ? pointer_at(list[index]) : std::optional{list[index]};
-    if (!start || (likely.made >= likely.most.usual && !maker_.makes_plain(*start))) continue;
-    const Use use = number == 0 ? Use::kDirect : Use::kIndirect;
-    if (!make_if_new(*start, use, likely.successors)) continue;
-    ++likely.made;
+  Ahead& ahead = likely_next_;
+  const std::size_t most = ahead.after_plain ? ahead.most.plain : ahead.most.usual;
+  while (ahead.made < most) {
+    const auto likely = ahead.next.take();
+    if (!likely) break;
+    const bool is_pointer = likely->way == LikelyCode::Way::kPointer;
+    const auto start = is_pointer ? pointer_at(likely->at) : std::optional{likely->at};
+    if (!start || (ahead.made >= ahead.most.usual && !maker_.makes_plain(*start))) continue;
+    const Use use = likely->way == LikelyCode::Way::kDirect ? Use::kDirect : Use::kIndirect;
+    if (!make_if_new(*start, use, likely->chance)) continue;
+    ahead.next.add(found_);
+    ++ahead.made;
     return true;
   }
-  likely = {};
+  ahead.next.clear();
   return false;
 }
 
@@ -134,13 +134,13 @@ std::optional<TraceeAddr> CodeCache::pointer_at(TraceeAddr at) const {
   return read ? read(at) : std::nullopt;
 }
 
-bool CodeCache::make_if_new(TraceeAddr start, Use use, Successors& successors) {
+bool CodeCache::make_if_new(TraceeAddr start, Use use, Chance chance) {
   const bool known = use == Use::kIndirect ? indirect_.find(start) != nullptr
                                            : find_translation(start).has_value();
   if (known || maker_.facts().left_to_cpu(start) != translate::UntranslatableReason::kNone) {
     return false;
   }
-  return std::holds_alternative<TraceeAddr>(make(start, use, successors));
+  return std::holds_alternative<TraceeAddr>(make(start, use, chance));
 }
 
 std::size_t CodeCache::translate_ahead(std::span<const TraceeAddr> starts, const AheadFacts& facts,
@@ -148,20 +148,24 @@ std::size_t CodeCache::translate_ahead(std::span<const TraceeAddr> starts, const
   const std::size_t before = superblocks_.size();
   ahead_ = &facts;
   maker_.set_all_plain(true);
-  Successors work;
+  std::vector<TraceeAddr> direct;
+  std::vector<TraceeAddr> indirect;
+  const auto make_last = [&](std::vector<TraceeAddr>& list, Use use) {
+    const TraceeAddr next = list.back();
+    list.pop_back();
+    if (!make_if_new(next, use)) return;
+    for (const LikelyCode& found : found_) {
+      (found.way == LikelyCode::Way::kDirect ? direct : indirect).push_back(found.at);
+    }
+  };
   for (const TraceeAddr start : starts) {
-    work.indirect.push_back(start);
+    indirect.push_back(start);
     // The code of one function after the other, so that what runs together lies together.
     while (maker_.bytes_used() < most_bytes && maker_.has_room_for(1)) {
-      // make() adds to both lists.
-      if (!work.direct.empty()) {
-        const TraceeAddr next = work.direct.back();
-        work.direct.pop_back();
-        (void)make_if_new(next, Use::kDirect, work);
-      } else if (!work.indirect.empty()) {
-        const TraceeAddr next = work.indirect.back();
-        work.indirect.pop_back();
-        (void)make_if_new(next, Use::kIndirect, work);
+      if (!direct.empty()) {
+        make_last(direct, Use::kDirect);
+      } else if (!indirect.empty()) {
+        make_last(indirect, Use::kIndirect);
       } else {
         break;
       }
@@ -173,7 +177,8 @@ std::size_t CodeCache::translate_ahead(std::span<const TraceeAddr> starts, const
 }
 
 std::variant<TraceeAddr, translate::UntranslatableReason> CodeCache::make(TraceeAddr start, Use use,
-                                                                          Successors& successors) {
+                                                                          Chance chance) {
+  found_.clear();
   const bool lands = use == Use::kIndirect;
   auto translated = maker_.make(start, exits_->next_exit_id(),
                                 lands ? std::optional{indirect_.first(start)} : std::nullopt);
@@ -202,45 +207,50 @@ std::variant<TraceeAddr, translate::UntranslatableReason> CodeCache::make(Tracee
   if (maker_.made_plain()) block.set(CodeBlock::kPlain);
   if (maker_.facts().made_here(start)) block.set(CodeBlock::kMadeHere);
   const std::uint32_t index = superblocks_.add(block, made.pc_map, made.ranges);
-  connect(made, index, successors);
+  connect(made, index, chance);
   if (lands) indirect_.open(start, entry_of(block));
   const TraceeAddr translation = made.address + made.after_entry;
   maker_.recycle(std::move(made));
   return translation;
 }
 
-void CodeCache::connect(const translate::Superblock& made, std::uint32_t index,
-                        Successors& successors) {
+void CodeCache::connect(const translate::Superblock& made, std::uint32_t index, Chance chance) {
   if (!superblocks_[index].has_ib_entry()) {
     note_start(made.start);
     exit_links_.set_superblock(made.start, index, made.address);
   }
-  for (const translate::Exit& exit : made.exits) {
+  for (std::size_t i = 0; i < made.exits.size(); ++i) {
+    const translate::Exit& exit = made.exits[i];
     if (exit.link_offset == 0 || exit.kind == translate::ExitKind::kStale) continue;
     exit_links_.list(exit.id, exit.to);
     if (const auto known = find_translation(exit.to)) {
       link(exit.id, links_.address_of(*known));
     } else {
-      successors.direct.push_back(exit.to);
+      found_.push_back(likely_after(exit, i, chance));
     }
   }
-  add_indirect(made, successors);
+  add_indirect(made, chance);
 }
 
-void CodeCache::add_indirect(const translate::Superblock& made, Successors& successors) {
-  std::vector<TraceeAddr>& to = successors.indirect;
-  to.insert(to.end(), made.returns.begin(), made.returns.end());
+void CodeCache::add_indirect(const translate::Superblock& made, Chance chance) {
+  const auto add = [this](TraceeAddr at, LikelyCode::Way way, Chance likely) {
+    found_.push_back({.at = at, .way = way, .chance = likely});
+  };
+  for (const TraceeAddr at : made.returns) {
+    add(at, LikelyCode::Way::kIndirect, after_return(chance));
+  }
   if (!maker_.made_plain()) return;
   if (ahead_ == nullptr) {
-    successors.pointers.insert(successors.pointers.end(), made.pointers.begin(),
-                               made.pointers.end());
+    for (const TraceeAddr at : made.pointers) {
+      add(at, LikelyCode::Way::kPointer, after_pointer(chance));
+    }
     return;
   }
   for (const TraceeAddr at : made.pointers) {
-    if (const auto target = pointer_at(at)) to.push_back(*target);
+    if (const auto target = pointer_at(at)) add(*target, LikelyCode::Way::kIndirect, kCertain);
   }
   for (const TraceeAddr named : maker_.addresses_in(made.ranges)) {
-    if (ahead_->is_function(named)) to.push_back(named);
+    if (ahead_->is_function(named)) add(named, LikelyCode::Way::kIndirect, kCertain);
   }
 }
 
@@ -381,8 +391,7 @@ bool CodeCache::retranslate(std::uint32_t logged) {
   }
   const bool lands = old.has_ib_entry();
   if (lands) indirect_.close(old.start, entry_of(old));
-  Successors successors;
-  const auto made = make(old.start, lands ? Use::kIndirect : Use::kDirect, successors);
+  const auto made = make(old.start, lands ? Use::kIndirect : Use::kDirect);
   const bool done = std::holds_alternative<TraceeAddr>(made);
   const auto index = superblocks_.index_of(logged);
   if (index && (lands || done)) superblocks_.set(*index, CodeBlock::kDropped);

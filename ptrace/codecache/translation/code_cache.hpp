@@ -23,6 +23,7 @@
 #include "ptrace/codecache/translation/exit_links.hpp"
 #include "ptrace/codecache/translation/exit_profile.hpp"
 #include "ptrace/codecache/translation/indirect_branch_table.hpp"
+#include "ptrace/codecache/translation/likely_next.hpp"
 #include "ptrace/codecache/translation/likely_targets.hpp"
 #include "ptrace/codecache/translation/loaded_code.hpp"
 #include "ptrace/codecache/translation/loaded_links.hpp"
@@ -187,14 +188,6 @@ class CodeCache {
   [[nodiscard]] std::uint64_t cleared() const { return cleared_; }
 
  private:
-  /// Native addresses that are worth translating together with a superblock.
-  struct Successors {
-    std::vector<TraceeAddr> direct;  ///< Targets of direct exits.
-    /// Likely targets of indirect branches: return addresses of calls, and what pointers point to.
-    std::vector<TraceeAddr> indirect;
-    /// Addresses of pointers that are read when it is their turn.
-    std::vector<TraceeAddr> pointers;
-  };
   enum class Use : std::uint8_t { kDirect, kIndirect };
   /// Most superblocks to be made after one that was wanted.
   struct BatchBlocks {
@@ -202,30 +195,28 @@ class CodeCache {
     std::size_t plain = 0;  ///< Where superblocks are plain.
   };
   /// The work of make_next().
-  struct LikelyNext {
-    Successors successors = {};
+  struct Ahead {
+    LikelyNext next = {};
     BatchBlocks most = {};
     bool after_plain = false;  ///< The wanted superblock is plain.
-    /// Three times the index in all lists, plus the number of the list.
-    std::size_t at = 0;
     std::size_t made = 0;
   };
 
   /// Sets the functions of `source` that the code cache itself provides.
   translate::CodeSource completed(translate::CodeSource source);
-  /// Translates one superblock, links it, and adds to `successors`.
+  /// Translates one superblock, which is executed with this chance, links it, and sets found_.
   std::variant<TraceeAddr, translate::UntranslatableReason> make(TraceeAddr start, Use use,
-                                                                 Successors& successors);
+                                                                 Chance chance = kCertain);
   /// Translates one superblock unless there is one; returns true if it did.
-  bool make_if_new(TraceeAddr start, Use use, Successors& successors);
+  bool make_if_new(TraceeAddr start, Use use, Chance chance = kCertain);
   /// Translates the code at `start`, and notes what is likely to run next.
   std::variant<TraceeAddr, translate::UntranslatableReason> make_some(TraceeAddr start, Use use);
   /// Links the exits of a new superblock, and the exits that lead to its start pc. Adds targets
-  /// without a translation to `successors`.
-  void connect(const translate::Superblock& made, std::uint32_t index, Successors& successors);
+  /// without a translation to found_.
+  void connect(const translate::Superblock& made, std::uint32_t index, Chance chance);
   /// Adds what superblocks reach otherwise than by a direct exit: return addresses of calls, and
   /// what pointers point to.
-  void add_indirect(const translate::Superblock& made, Successors& successors);
+  void add_indirect(const translate::Superblock& made, Chance chance);
   /// Returns where the pointer at an address leads, if that is known.
   [[nodiscard]] std::optional<TraceeAddr> pointer_at(TraceeAddr at) const;
   void drop_block(std::uint32_t index);
@@ -258,7 +249,8 @@ class CodeCache {
   LoadedCode loaded_;
   LikelyTargets likely_;
   SuperblockMaker maker_;
-  LikelyNext likely_next_;
+  Ahead likely_next_;
+  std::vector<LikelyCode> found_;      ///< Where the newest superblock leads.
   const AheadFacts* ahead_ = nullptr;  ///< Set within translate_ahead().
   bool complete_ = true;               ///< False after split_at() or clear().
   bool calls_renewed_ = false;         ///< renew_calls() was called.
