@@ -6,16 +6,13 @@
 #include <elf.h>
 
 #include "arch/base/page.hpp"
-#include "ptrace/codecache/space/cache_space.hpp"
 
 namespace backtrail::server {
 namespace {
 
-/// Returns true for memory that changes without a store of the program, or is the recorder's.
-bool is_left_out(const tracee::Process& process, const tracee::MapEntry& map) {
-  const auto& space = process.cache_space;
-  const bool is_own = space && space->memory().has_mapped(TraceeAddr{map.start});
-  return map.shared || is_own || map.path.starts_with("[vvar") || map.path == "[vsyscall]";
+/// Returns true for memory that changes without a store of the program; the recorder's is shared.
+bool is_left_out(const tracee::MapEntry& map) {
+  return map.shared || map.path.starts_with("[vvar") || map.path == "[vsyscall]";
 }
 
 /// Returns the element of a sorted list whose range [begin, end) contains `address`; null if none.
@@ -32,7 +29,7 @@ LiveImage::LiveImage(tracee::Process& process, const std::vector<tracee::MapEntr
                      TraceeAddr vdso)
     : process_{process}, vdso_{vdso} {
   for (const tracee::MapEntry& map : maps) {
-    if (is_left_out(process, map)) continue;
+    if (is_left_out(map)) continue;
     const std::uint32_t flags = (map.read ? std::uint32_t{PF_R} : 0U) |
                                 (map.write ? std::uint32_t{PF_W} : 0U) |
                                 (map.execute ? std::uint32_t{PF_X} : 0U);

@@ -10,6 +10,7 @@
 
 #include "ptrace/codecache/space/cache_space.hpp"
 #include "ptrace/codecache/space/code_writers.hpp"
+#include "ptrace/codecache/space/space_sharing.hpp"
 #include "ptrace/os/procfs.hpp"
 #include "ptrace/os/ptrace_request.hpp"
 
@@ -70,9 +71,9 @@ MemoryFacts memory_facts(tracee::Process& process, tracee::Thread& thread) {
   }
   const auto maps = tracee::ProcFs{}.maps(process.pid());
   if (!maps) return facts;
+  const auto ours = tracee::cache::recorders_memory(process);
   facts.shares = std::ranges::any_of(*maps, [&](const tracee::MapEntry& map) {
-    const bool is_own = space && space->memory().has_mapped(TraceeAddr{map.start});
-    return map.shared && map.write && !is_own;
+    return map.shared && map.write && !tracee::cache::is_in(TraceeAddr{map.start}, ours);
   });
   facts.heap = heap_in(*maps);
   return facts;

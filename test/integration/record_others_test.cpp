@@ -82,6 +82,14 @@ TEST(CodeOfSharers, MayBeWrittenByEachOfThem) {
   }
 }
 
+TEST(MemoryOfSharers, IsNotUnmappedByOneOfThem) {
+  const TemporaryFolder folder;
+  const Ran recorded =
+      record(with({"--stats", "-o", folder / "core", "--"}, inferior("unmaps_another")));
+  EXPECT_EQ(recorded.status, 0) << recorded.output;
+  EXPECT_THAT(recorded.output, HasSubstr("processes, threads     2, 2")) << "not threads of one";
+}
+
 TEST(ForkedChildren, LackWhatIsNotForked) {
   // At first nothing is kept of the program.
   for (int i = 0; i < 3; ++i) {

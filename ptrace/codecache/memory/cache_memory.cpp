@@ -324,12 +324,6 @@ std::vector<std::pair<TraceeAddr, TraceeAddr>> CacheMemory::ranges() const {
   return ranges;
 }
 
-bool CacheMemory::has_mapped(TraceeAddr address) const {
-  return std::ranges::any_of(ranges(), [=](const auto& range) {
-    return address >= range.first && address < range.second;
-  });
-}
-
 bool CacheMemory::is_in_file(std::uint64_t inode) const {
   return std::ranges::any_of(chunks_,
                              [=](const ThreadChunk& chunk) { return chunk.inode == inode; });

@@ -72,8 +72,6 @@ class CacheMemory : public CodeMemory {
   /// Unmaps everything from the program, once.
   Result<void> remove(Thread& thread);
   [[nodiscard]] bool removed() const { return removed_; }
-  /// Returns true if the address is in memory that the recorder has mapped.
-  [[nodiscard]] bool has_mapped(TraceeAddr address) const;
   /// Returns all memory that the recorder has mapped, as [first, second).
   [[nodiscard]] std::vector<std::pair<TraceeAddr, TraceeAddr>> ranges() const;
 

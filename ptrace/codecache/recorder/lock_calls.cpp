@@ -9,6 +9,7 @@
 #include "arch/cpu/syscall_abi.hpp"
 #include "ptrace/codecache/persist/fixed_addresses.hpp"
 #include "ptrace/codecache/space/cache_space.hpp"
+#include "ptrace/codecache/space/space_sharing.hpp"
 #include "ptrace/os/procfs.hpp"
 #include "ptrace/os/resource_limits.hpp"
 #include "ptrace/remote/remote_calls.hpp"
@@ -50,8 +51,9 @@ std::optional<arch::cpu::UserRegs> lock_program_memory(Thread& thread,
   if (keeps_translations) give_room_back(thread);
   auto maps = ProcFs{}.maps(thread.process().pid());
   if (!maps) return std::nullopt;
+  const auto ours = recorders_memory(thread.process());
   std::erase_if(*maps, [&](const MapEntry& map) {
-    return space->memory().has_mapped(TraceeAddr{map.start}) || map.path == "[vsyscall]";
+    return is_in(TraceeAddr{map.start}, ours) || map.path == "[vsyscall]";
   });
   const std::uint64_t bytes = std::accumulate(
       maps->begin(), maps->end(), std::uint64_t{0},

@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ptrace/codecache/recorder/thread_part.hpp"
 
+#include "ptrace/codecache/space/space_sharing.hpp"
+#include "ptrace/tracee/thread.hpp"
+
 namespace backtrail::tracee::cache {
 
 Result<void> ThreadPart::take(std::shared_ptr<CacheSpace> space, Thread& thread) {
   const std::size_t before = space->memory().ranges().size();
   BT_TRY(slot_, space->threads().take(thread));
   // Translated code must not make calls itself that name new memory of the recorder.
-  if (space->memory().ranges().size() != before) space->mappings_changed();
+  if (space->memory().ranges().size() != before) {
+    for (CacheSpace* each : spaces_in_memory_of(thread.process())) each->mappings_changed();
+  }
   space_ = std::move(space);
   memory_ = space_->memory().thread(slot_);
   return {};

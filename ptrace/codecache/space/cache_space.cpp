@@ -211,6 +211,8 @@ Result<std::shared_ptr<CacheSpace>> CacheSpace::of(Thread& thread, const Config&
   if (space->kept_.has_own()) space->profile_.expect_known_code();
   process.cache_space = space;
   space->learn_from_others();
+  // Nobody may make calls inline that name the new memory.
+  for (CacheSpace* each : spaces_in_memory_of(process)) each->mappings_changed();
   if (inherited) {
     space->use(inherited->executable, &inherited->modules);
   } else {
@@ -501,7 +503,9 @@ void CacheSpace::use(ExecutableMap now, const CodeModules* parents) {
   replaced_code_.of_files |= std::ranges::any_of(left_by_files_, [this](const auto& left) {
     return executable_.overlaps(left.first, left.second);
   });
-  write_policy(executable_, memory_->ranges(), memory_->policy());
+  // A guest outlives process_ at times.
+  Process& user = guests_.empty() ? process_ : *guests_.front();
+  write_policy(executable_, recorders_memory(user), memory_->policy());
   constant_.set(executable_.constant());
   kept_.use_modules(executable_.ranges(), parents);
   mappings_current_ = true;

@@ -62,6 +62,10 @@ CallAround moving(const arch::cpu::UserRegs& regs, std::span<const MemoryRange> 
 
 }  // namespace
 
+bool is_in(TraceeAddr address, std::span<const MemoryRange> ranges) {
+  return names_any({address, address + 1}, ranges);
+}
+
 CallAround call_around(const arch::cpu::UserRegs& regs, std::span<const MemoryRange> ours) {
   const MemoryRange range = pages(syscall_argument(regs, 0), syscall_argument(regs, 1));
   switch (syscall_number(regs)) {

@@ -15,6 +15,8 @@ namespace backtrail::tracee::cache {
 
 /// [first, second).
 using MemoryRange = std::pair<TraceeAddr, TraceeAddr>;
+/// Returns true if one of the ranges contains the address.
+[[nodiscard]] bool is_in(TraceeAddr address, std::span<const MemoryRange> ranges);
 
 /// A call that changes mappings, as it would be if the recorder had mapped nothing.
 struct CallAround {
