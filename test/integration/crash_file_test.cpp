@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <iterator>
 #include <span>
+#include <sstream>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -15,6 +17,7 @@
 
 #include <gmock/gmock.h>
 
+#include "arch/base/page.hpp"
 #include "decoder/corefile/core_file.hpp"
 #include "decoder/corefile/trace_archive.hpp"
 #include "ptrace/core/mapped_file.hpp"
@@ -218,6 +221,74 @@ TEST_F(CrashFile, HoldsAMappingThatIsNamedLikeTheRecordersOwn) {
   ASSERT_EQ(core->read(named.front().start, found), found.size());
   EXPECT_TRUE(std::ranges::equal(text, std::span{found}.first(text.size())));
 }
+
+/// The first argument of left_memory, and its second one.
+class MemoryLeftByOthers : public CrashFile,
+                           public ::testing::WithParamInterface<std::array<const char*, 2>> {
+ protected:
+  /// Records left_memory; returns where the recorder had mapped memory for the other process.
+  std::vector<TraceeAddr> places_of_other(std::vector<std::string> more) {
+    more.insert(more.begin(), GetParam().begin(), GetParam().end());
+    output_ = record("left_memory", more).output;
+    std::vector<TraceeAddr> places;
+    std::istringstream words{output_};
+    for (std::string word; words >> word;) {
+      if (word == "at" && words >> word) places.emplace_back(std::stoull(word, nullptr, 16));
+    }
+    return places;
+  }
+  void expect_none_in_file(const std::vector<TraceeAddr>& places) {
+    ASSERT_THAT(places, Not(::testing::IsEmpty())) << output_;
+    const auto file = MappedFile::open(folder / "crash.core");
+    ASSERT_TRUE(file);
+    const auto core = decoder::CoreFile::parse(file->bytes());
+    ASSERT_TRUE(core) << core.error().message();
+    for (const TraceeAddr place : places) {
+      EXPECT_EQ(core->segment_at(place), nullptr) << place.value();
+      EXPECT_EQ(core->mapping_at(place), nullptr) << place.value();
+    }
+  }
+
+  std::string output_;
+};
+
+TEST_P(MemoryLeftByOthers, IsUnmappedAndNotInTheFile) {
+  expect_none_in_file(places_of_other({}));
+  // Without a signal the first process may not have stopped since.
+  const bool told = GetParam()[1] == std::string_view{"told"};
+  EXPECT_TRUE(!told || output_.find("left 0\n") != std::string::npos) << output_;
+}
+
+TEST_P(MemoryLeftByOthers, IsNotInTheFileIfItMayNotBeUnmapped) {
+  expect_none_in_file(places_of_other({"forbids"}));
+  EXPECT_THAT(output_, Not(HasSubstr("left 0\n")));
+}
+
+TEST_P(MemoryLeftByOthers, GivesWayToTheProgramsOwn) {
+  const auto places = places_of_other({"maps"});
+  ASSERT_THAT(places, Not(::testing::IsEmpty())) << output_;
+  const auto file = MappedFile::open(folder / "crash.core");
+  ASSERT_TRUE(file);
+  const auto core = decoder::CoreFile::parse(file->bytes());
+  ASSERT_TRUE(core) << core.error().message();
+  const std::string_view text{"the program's own"};
+  for (const TraceeAddr place : places) {
+    std::array<std::uint8_t, 17> found{};
+    EXPECT_EQ(core->read(place, found), found.size()) << place.value();
+    EXPECT_TRUE(std::ranges::equal(text, found)) << place.value();
+    const TraceeAddr next = place + kPageBytes;
+    if (std::ranges::find(places, next) != places.end()) continue;
+    EXPECT_EQ(core->segment_at(next), nullptr) << next.value();
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways, MemoryLeftByOthers,
+                         ::testing::Values(std::array{"ends", "told"}, std::array{"ends", "blocks"},
+                                           std::array{"executes", "told"},
+                                           std::array{"executes", "blocks"}),
+                         [](const auto& test) {
+                           return std::string{test.param[0]} + "_" + test.param[1];
+                         });
 
 }  // namespace
 }  // namespace backtrail::tracee

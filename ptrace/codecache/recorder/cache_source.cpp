@@ -159,6 +159,7 @@ bool CacheSource::set_up(Thread& thread) {
 bool CacheSource::enter(Thread& thread) {
   const auto before = thread.user_regs();
   if (!before || !conditions_.allows(thread, *before)) return false;
+  if (cache::is_plain_stop(thread)) cache::remove_left_memory(thread);
   if (!set_up(thread) || part_.space().gate_closed() || !part_.space().refresh()) return false;
   if (cache::is_plain_stop(thread) && !part_.space().segv_action().learn(thread, part_.memory())) {
     return false;

@@ -27,6 +27,7 @@ CallInterceptor::Next CallInterceptor::prepare(Thread& thread, const SourceResum
   filter_.cancel();
   if (removal_.has_to_wait(thread)) return Next::kWait;
   if (how.signal != 0) return Next::kGo;
+  remove_left_memory(thread);
   switch (own_memory_.begin(thread)) {
     case OwnMemoryCalls::Found::kWait:
       return Next::kWait;

@@ -15,6 +15,8 @@
 #include "arch/cpu/syscall_abi.hpp"
 #include "ptrace/codecache/recorder/call_stop.hpp"
 #include "ptrace/codecache/space/cache_space.hpp"
+#include "ptrace/codecache/space/code_writers.hpp"
+#include "ptrace/codecache/space/space_sharing.hpp"
 #include "ptrace/os/ptrace_request.hpp"
 #include "ptrace/remote/remote_calls.hpp"
 #include "ptrace/tracee/process.hpp"
@@ -114,6 +116,24 @@ void remove_memory(Thread& thread, CacheSpace& space) {
   if (const auto removed = memory.remove(thread); !removed) {
     log::ptrace().warn("tid={}: {}", thread.tid(), removed.error().message());
   }
+}
+
+void remove_left_memory(Thread& thread) {
+  Process& process = thread.process();
+  CodeWriters& writers = *process.code_writers;
+  const auto left = writers.left_memory(process);
+  if (left.empty() || thread.in_syscall()) return;
+  const auto [first, end_of_first] = left.front();
+  const auto call = system_call(SYS_munmap, {first.value(), end_of_first - first});
+  if (!process.filters.allow(call)) return;
+  auto remote = RemoteCalls::begin(thread);
+  if (!remote) return;
+  // Forgotten first: the program may map memory of its own where it has been unmapped.
+  for (const auto& [begin, end] : writers.take_left_memory(process)) {
+    const auto done = remote->call(SYS_munmap, {begin.value(), end - begin});
+    if (!done) log::ptrace().debug("tid={}: {}", thread.tid(), done.error().message());
+  }
+  for (CacheSpace* space : spaces_in_memory_of(process)) space->mappings_changed();
 }
 
 }  // namespace backtrail::tracee::cache

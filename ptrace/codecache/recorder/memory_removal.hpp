@@ -52,4 +52,10 @@ class MemoryRemoval {
 /// thread may be in translated code or enter it. Errors are logged.
 void remove_memory(Thread& thread, CacheSpace& space);
 
+/// Unmaps what the recorder had mapped for processes that shared the thread's memory and have ended
+/// or executed another program (CodeWriters::left_memory()). The thread must be outside of
+/// translated code. Does nothing if it cannot make calls at this stop, or a filter of the program
+/// forbids munmap(). Errors are logged.
+void remove_left_memory(Thread& thread);
+
 }  // namespace backtrail::tracee::cache

@@ -55,32 +55,67 @@ void CodeWriters::remove(const Process& process) {
   std::erase(processes_, &process);
 }
 
+bool CodeWriters::SharedMemory::is_used_by(const Process& process) const {
+  return std::ranges::find(users, &process) != users.end();
+}
+
 void CodeWriters::note_shared_memory(Process& parent, Process& child) {
-  Users users = users_of_memory_of(parent);
-  users.push_back(&child);
-  std::erase_if(sharers_, [&](const Users& old) { return old.front() == users.front(); });
-  sharers_.push_back(std::move(users));
+  if (SharedMemory* const memory = shared_by(parent)) {
+    memory->users.push_back(&child);
+  } else {
+    shared_.push_back({{&parent, &child}, {}});
+  }
 }
 
 void CodeWriters::note_own_memory(const Process& process) {
-  for (Users& users : sharers_) std::erase(users, &process);
-  std::erase_if(sharers_, [](const Users& users) { return users.size() < 2; });
+  for (SharedMemory& memory : shared_) std::erase(memory.users, &process);
+  forget_what_is_not_shared();
 }
 
-std::vector<CodeWriters::Users>::const_iterator CodeWriters::sharers_with(
-    const Process& process) const {
-  return std::ranges::find_if(sharers_, [&](const Users& users) {
-    return std::ranges::find(users, &process) != users.end();
+void CodeWriters::forget_what_is_not_shared() {
+  std::erase_if(shared_, [](const SharedMemory& memory) {
+    return memory.users.empty() || (memory.users.size() == 1 && memory.left.empty());
   });
 }
 
+const CodeWriters::SharedMemory* CodeWriters::shared_by(const Process& process) const {
+  const auto found = std::ranges::find_if(
+      shared_, [&](const SharedMemory& memory) { return memory.is_used_by(process); });
+  return found == shared_.end() ? nullptr : &*found;
+}
+
+CodeWriters::SharedMemory* CodeWriters::shared_by(const Process& process) {
+  const auto found = std::ranges::find_if(
+      shared_, [&](const SharedMemory& memory) { return memory.is_used_by(process); });
+  return found == shared_.end() ? nullptr : &*found;
+}
+
 std::vector<Process*> CodeWriters::users_of_memory_of(Process& process) const {
-  const auto users = sharers_with(process);
-  return users == sharers_.end() ? Users{&process} : *users;
+  const SharedMemory* const memory = shared_by(process);
+  return memory == nullptr ? std::vector{&process} : memory->users;
 }
 
 bool CodeWriters::shares_memory(const Process& process) const {
-  return sharers_with(process) != sharers_.end();
+  const SharedMemory* const memory = shared_by(process);
+  return memory != nullptr && memory->users.size() > 1;
+}
+
+void CodeWriters::note_left_memory(const Process& process, std::span<const MemoryRange> ranges) {
+  SharedMemory* const memory = shared_by(process);
+  if (memory != nullptr) memory->left.insert(memory->left.end(), ranges.begin(), ranges.end());
+}
+
+std::span<const MemoryRange> CodeWriters::left_memory(const Process& process) const {
+  const SharedMemory* const memory = shared_by(process);
+  return memory == nullptr ? std::span<const MemoryRange>{} : memory->left;
+}
+
+std::vector<MemoryRange> CodeWriters::take_left_memory(const Process& process) {
+  SharedMemory* const memory = shared_by(process);
+  if (memory == nullptr) return {};
+  std::vector<MemoryRange> left = std::exchange(memory->left, {});
+  forget_what_is_not_shared();
+  return left;
 }
 
 bool CodeWriters::is_same(const File& file, const MapEntry& map) {

@@ -10,10 +10,12 @@
 #include <deque>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "arch/base/address.hpp"
+#include "ptrace/codecache/syscalls/own_memory.hpp"
 #include "ptrace/os/open_file.hpp"
 #include "ptrace/os/procfs.hpp"
 
@@ -38,6 +40,13 @@ class CodeWriters {
   [[nodiscard]] std::vector<Process*> users_of_memory_of(Process& process) const;
   /// Returns true if another process of the tree uses the memory of the process.
   [[nodiscard]] bool shares_memory(const Process& process) const;
+  /// Call before the process stops using memory in which the recorder leaves these ranges mapped:
+  /// the other users keep them until one of them unmaps them.
+  void note_left_memory(const Process& process, std::span<const MemoryRange> ranges);
+  /// Returns what the recorder has left mapped in the memory of the process, unused.
+  [[nodiscard]] std::span<const MemoryRange> left_memory(const Process& process) const;
+  /// As left_memory(), and forgets it: the caller unmaps it.
+  std::vector<MemoryRange> take_left_memory(const Process& process);
 
   /// Looks at the files that the process has open for writing, and returns them; nullopt if that
   /// makes no difference any more. Call before the process runs translated code.
@@ -92,9 +101,16 @@ class CodeWriters {
   [[nodiscard]] bool is_let_go(const MapEntry& map) const;
 
  private:
-  using Users = std::vector<Process*>;
-  /// Returns the element of `sharers_` that has the process; its end if none has.
-  [[nodiscard]] std::vector<Users>::const_iterator sharers_with(const Process& process) const;
+  /// Memory that several processes use, or in which another one's has been left.
+  struct SharedMemory {
+    std::vector<Process*> users;
+    std::vector<MemoryRange> left;
+    [[nodiscard]] bool is_used_by(const Process& process) const;
+  };
+  /// Returns the memory that the process uses; null if nothing is known of it.
+  [[nodiscard]] const SharedMemory* shared_by(const Process& process) const;
+  [[nodiscard]] SharedMemory* shared_by(const Process& process);
+  void forget_what_is_not_shared();
   static bool is_same(const File& file, const MapEntry& map);
   void note_file(const OpenFile& file);
   /// Returns true if the file is the recorder's memory in a process of the tree.
@@ -109,8 +125,7 @@ class CodeWriters {
   [[nodiscard]] bool is_young(const MapEntry& map, pid_t pid) const;
 
   std::vector<Process*> processes_;
-  /// Processes that share memory, one element for each such memory.
-  std::vector<Users> sharers_;
+  std::vector<SharedMemory> shared_;
   std::vector<File> changing_;  ///< Files that are mapped as code and are or were open for writing.
   std::deque<File> opened_;  ///< Files opened for writing lately that were not mapped as code then.
   std::time_t begin_ = std::time(nullptr);

@@ -23,6 +23,18 @@ void end_sharing(Process& process) {
   }
 }
 
+/// Call before the process stops using its memory. What the recorder has mapped there for it alone
+/// stays, if others use the memory.
+void note_left_memory(Process& process) {
+  const auto& space = process.cache_space;
+  if (!space || space->memory().removed()) return;
+  CodeWriters& writers = *process.code_writers;
+  const auto users = writers.users_of_memory_of(process);
+  const bool is_used = std::ranges::any_of(
+      users, [&](const Process* user) { return user != &process && user->cache_space == space; });
+  if (!is_used) writers.note_left_memory(process, space->memory().ranges());
+}
+
 class Sharing final : public ProcessObserver {
  public:
   void on_begin(Process& process) override {
@@ -40,6 +52,7 @@ class Sharing final : public ProcessObserver {
     process.code_writers->note_own_memory(process);
   }
   void on_end(Process& process) override {
+    note_left_memory(process);
     // The sources of the threads end later and look for the space, so it stays.
     end_sharing(process);
     process.code_writers->remove(process);
@@ -54,6 +67,7 @@ void share_space(const Process& parent, Process& child) {
 }
 
 void leave_space(Process& process) {
+  note_left_memory(process);
   end_sharing(process);
   process.cache_space.reset();
 }
@@ -82,6 +96,8 @@ std::vector<MemoryRange> recorders_memory(Process& process) {
     const auto more = space->memory().ranges();
     ranges.insert(ranges.end(), more.begin(), more.end());
   }
+  const auto left = process.code_writers->left_memory(process);
+  ranges.insert(ranges.end(), left.begin(), left.end());
   std::ranges::sort(ranges);
   return ranges;
 }

@@ -31,7 +31,8 @@ void end_process(std::unique_ptr<Process> process);
 /// processes share the memory for longer than a vfork's child does: each has its own translations
 /// of the same code, so whatever changes code changes it for all of them.
 [[nodiscard]] std::vector<CacheSpace*> spaces_in_memory_of(Process& process);
-/// Returns what the recorder has mapped in the memory that the process uses, ascending.
+/// Returns what the recorder has mapped in the memory that the process uses, for whichever of its
+/// users, ascending. A user that has gone leaves its part until remove_left_memory().
 [[nodiscard]] std::vector<MemoryRange> recorders_memory(Process& process);
 /// Call when a process that is not recorded, or not any more, uses the memory of the process: no
 /// code handles its faults.

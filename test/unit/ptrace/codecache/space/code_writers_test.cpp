@@ -11,6 +11,8 @@ namespace backtrail::tracee::cache {
 namespace {
 
 using testing::ElementsAre;
+using testing::ElementsAreArray;
+using testing::IsEmpty;
 using testing::UnorderedElementsAre;
 
 class CodeWritersTest : public testing::Test {
@@ -48,6 +50,31 @@ TEST_F(CodeWritersTest, AnExecGivesAProcessItsOwnMemory) {
   writers_.note_own_memory(first_);
   EXPECT_FALSE(writers_.shares_memory(first_));
   EXPECT_THAT(writers_.users_of_memory_of(second_), UnorderedElementsAre(&second_, &third_));
+}
+
+TEST_F(CodeWritersTest, WhatAProcessLeavesIsForThoseThatStay) {
+  const std::vector<MemoryRange> left{{TraceeAddr{0x1000}, TraceeAddr{0x3000}}};
+  writers_.note_left_memory(first_, left);
+  EXPECT_THAT(writers_.left_memory(first_), IsEmpty()) << "it has its memory for itself";
+  writers_.note_shared_memory(first_, second_);
+  writers_.note_left_memory(second_, left);
+  writers_.remove(second_);
+  EXPECT_FALSE(writers_.shares_memory(first_));
+  EXPECT_THAT(writers_.users_of_memory_of(first_), ElementsAre(&first_));
+  EXPECT_THAT(writers_.left_memory(first_), ElementsAreArray(left));
+  writers_.note_shared_memory(first_, third_);
+  EXPECT_THAT(writers_.left_memory(third_), ElementsAreArray(left));
+  EXPECT_EQ(writers_.take_left_memory(third_), left);
+  EXPECT_THAT(writers_.left_memory(first_), IsEmpty());
+  EXPECT_TRUE(writers_.shares_memory(first_));
+}
+
+TEST_F(CodeWritersTest, WhatAProcessLeavesGoesWithTheLastUser) {
+  writers_.note_shared_memory(first_, second_);
+  writers_.note_left_memory(second_, std::vector{MemoryRange{TraceeAddr{1}, TraceeAddr{2}}});
+  writers_.remove(second_);
+  writers_.note_own_memory(first_);
+  EXPECT_THAT(writers_.left_memory(first_), IsEmpty());
 }
 
 TEST_F(CodeWritersTest, WhoIsLeftAloneSharesNothing) {
