@@ -51,6 +51,9 @@ constexpr std::size_t kMostRingCallBytes = 96;
 static_assert(kMostRings * (kMostGuardCallBytes + kMostRingCallBytes) + 128 <= kBatchBytes);
 /// Room left below an executable for its own mappings.
 constexpr std::uint64_t kGapBytes = 1ULL << 20;
+/// Pages for code are populated so many bytes at once, as soon as there is not so much room.
+constexpr std::uint64_t kPopulatedAtOnce = 64UL << 10;
+constexpr std::uint64_t kPopulatedAhead = 8UL << 10;
 constexpr std::uint64_t kTableTop = 0x7f00'0000;
 constexpr std::uint64_t kTableStep = 1ULL << 20;
 constexpr std::uint64_t kSigsetBytes = 8;
@@ -106,6 +109,10 @@ void CacheMemory::settle_code(std::uint64_t end) {
   while (file_->settled() + kBigPageBytes <= kTableBytes + end) {
     if (!file_->settle_next()) file_->leave_next_small();
   }
+  if (end + kPopulatedAhead <= populated_) return;
+  const std::uint64_t begin = std::max(populated_, end / kPageBytes * kPageBytes);
+  populated_ = std::min(begin + kPopulatedAtOnce, kCodeBytes);
+  populate_pages(host_code().subspan(begin, populated_ - begin));
 }
 
 void CacheMemory::settle_first() {

@@ -175,7 +175,8 @@ class CacheMemory : public CodeMemory {
   std::string program_;
   std::unique_ptr<MemoryFile> file_;  ///< The first memfd.
   std::optional<std::vector<MapEntry>> first_maps_;
-  LeftCode left_;  ///< As the program before left it, until fill_code().
+  LeftCode left_;                ///< As the program before left it, until fill_code().
+  std::uint64_t populated_ = 0;  ///< Code offset up to which settle_code() has populated pages.
   EntryTable entries_;
   TraceeAddr code_;
   TraceeAddr table_;

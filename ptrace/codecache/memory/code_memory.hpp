@@ -53,7 +53,7 @@ class CodeMemory {
   /// Tells, at the end, which code the memory is left with.
   virtual void leave_code(LeftCode left) = 0;
   /// Tells that the code before this offset is there to stay, so that it may get big pages, which
-  /// processors keep track of many fewer of. Without effect where the kernel has none.
+  /// processors keep track of many fewer of, where the kernel has them; and that more code follows.
   virtual void settle_code(std::uint64_t end) = 0;
   /// Tells that the program runs for longer: the code that there is may get a big page before it
   /// fills one.

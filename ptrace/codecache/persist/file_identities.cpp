@@ -2,6 +2,7 @@
 #include "ptrace/codecache/persist/file_identities.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstring>
 #include <initializer_list>
@@ -25,7 +26,7 @@ namespace {
 using Part = std::pair<std::uint64_t, std::uint64_t>;  // offset and bytes
 
 constexpr std::uint64_t kMostRead = 64ULL << 20;
-constexpr std::size_t kBufferBytes = 256UL << 10;
+constexpr std::size_t kBufferBytes = 64UL << 10;
 static_assert(kBufferBytes % Checksum::kAtOnce == 0);
 /// The headers and the build-id of usual files lie in their first page.
 constexpr std::uint64_t kHeaderBytes = 4096;
@@ -62,7 +63,7 @@ std::vector<Part> parts_of(int fd, std::uint64_t size) {
 }
 
 /// Adds a part of the file to the checksum; returns false if it cannot be read.
-bool add(Checksum& sum, int fd, Part part, std::vector<std::uint8_t>& buffer) {
+bool add(Checksum& sum, int fd, Part part, std::span<std::uint8_t> buffer) {
   while (part.second != 0) {
     const auto bytes =
         static_cast<std::size_t>(std::min<std::uint64_t>(buffer.size(), part.second));
@@ -72,7 +73,7 @@ bool add(Checksum& sum, int fd, Part part, std::vector<std::uint8_t>& buffer) {
         (bytes + Checksum::kAtOnce - 1) / Checksum::kAtOnce * Checksum::kAtOnce;
     std::fill(buffer.begin() + static_cast<std::ptrdiff_t>(bytes),
               buffer.begin() + static_cast<std::ptrdiff_t>(padded), std::uint8_t{0});
-    sum.add(std::span{buffer}.first(padded));
+    sum.add(buffer.first(padded));
     part.first += bytes;
     part.second -= bytes;
   }
@@ -97,7 +98,7 @@ std::optional<std::uint64_t> read_identity(int fd, const struct stat& facts) {
     return sum.value();
   }
   add(sum, {0, size});
-  std::vector<std::uint8_t> buffer(kBufferBytes);
+  std::array<std::uint8_t, kBufferBytes> buffer;  // NOLINT: filled before it is used
   for (const Part& part : parts) {
     add(sum, {part.first, part.second});
     if (!add(sum, fd, part, buffer)) return std::nullopt;

@@ -42,7 +42,8 @@ bool file_has_abort_signature(const std::string& path, std::uint64_t offset, std
   if (offset >= size) return false;
   bytes = std::min(bytes, size - offset);
   const std::uint64_t before = offset % kPageBytes;
-  void* mapped = ::mmap(nullptr, before + bytes, PROT_READ, MAP_PRIVATE, file.get(),
+  // All of it is read, in most files.
+  void* mapped = ::mmap(nullptr, before + bytes, PROT_READ, MAP_PRIVATE | MAP_POPULATE, file.get(),
                         static_cast<off_t>(offset - before));
   if (mapped == MAP_FAILED) return true;
   const std::span all{static_cast<const std::uint8_t*>(mapped), before + bytes};
