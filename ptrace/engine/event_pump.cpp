@@ -27,6 +27,9 @@ constexpr std::chrono::microseconds kServeFor{50};
 constexpr std::chrono::microseconds kStopsFor{100};
 /// Number of looks for requests between two looks for stops, which cost a system call.
 constexpr unsigned kLooksForEachWait = 8;
+/// Number of superblocks made ahead between two such looks for stops: a stop waits for some 20
+/// microseconds.
+constexpr unsigned kMadeForEachWait = 4;
 /// How long a thread's stop may be hidden by stops of others that take long to handle, and how much
 /// longer for each thread: asking one takes half a microsecond.
 constexpr std::chrono::milliseconds kHiddenFor{10};
@@ -110,14 +113,16 @@ bool EventPump::serve_asking() {
   bool is_idle = false;
   Clock::time_point until;
   unsigned served = 0;
+  unsigned made = 0;
   for (unsigned looks = 1; served < kServedAtOnce; ++looks) {
     if (demands_.serve_one()) {
       ++served;
       is_idle = false;
     }
     if (looks % kLooksForEachWait != 0 && polls) continue;
-    if (waiter_.wait_one()) return true;
+    if (made % kMadeForEachWait == 0 && waiter_.wait_one()) return true;
     const bool worked = polls && demands_.work_ahead();
+    made = worked ? made + 1 : 0;
     const auto now = Clock::now();
     if (worked || !is_idle) until = now + (polls ? kServeFor : Clock::duration{});
     is_idle = true;
