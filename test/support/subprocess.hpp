@@ -18,7 +18,7 @@ using Deadline = std::chrono::steady_clock::time_point;
 /// How much longer than on an idle machine everything may take on a busy or slow one.
 inline constexpr int kSlowest = 4;
 
-/// @param time  What is ample on an idle machine.
+/// @param time  Ample on an idle machine.
 [[nodiscard]] inline Deadline deadline_in(std::chrono::milliseconds time) {
   return std::chrono::steady_clock::now() + kSlowest * time;
 }

@@ -51,7 +51,7 @@ constexpr std::size_t kMostRingCallBytes = 96;
 static_assert(kMostRings * (kMostGuardCallBytes + kMostRingCallBytes) + 128 <= kBatchBytes);
 /// Room left below an executable for its own mappings.
 constexpr std::uint64_t kGapBytes = 1ULL << 20;
-/// Pages for code are populated so many bytes at once, as soon as there is not so much room.
+/// Number of bytes of code whose pages are populated at once, and the room from which on they are.
 constexpr std::uint64_t kPopulatedAtOnce = 64UL << 10;
 constexpr std::uint64_t kPopulatedAhead = 8UL << 10;
 constexpr std::uint64_t kTableTop = 0x7f00'0000;
