@@ -161,15 +161,25 @@ CacheLog::Chunk& CacheLog::open_copied(std::size_t coming) {
   Chunk& last = open_chunk();
   const bool has_room = last.held.empty() && last.copied.size() < kChunkEntries;
   Chunk& chunk = has_room ? last : new_chunk();
-  if (chunk.copied.capacity() != 0) return chunk;
+  give_room(chunk.copied, coming);
+  return chunk;
+}
+
+void CacheLog::give_room(std::vector<std::uint32_t>& entries, std::size_t coming) const {
+  const std::size_t wanted = std::min(entries.size() + coming, kChunkEntries);
+  if (wanted <= entries.capacity()) return;
   const bool is_young = entries_seen_ <= kChunkEntries;
-  chunk.copied.reserve(is_young ? std::clamp(coming, kFirstNumbers, kChunkEntries) : kChunkEntries);
-  void* begin = chunk.copied.data();
-  const std::size_t bytes = std::min(coming, kChunkEntries) * sizeof(std::uint32_t);
+  const std::size_t least = std::max(kFirstNumbers, 2 * entries.capacity());
+  std::vector<std::uint32_t> larger;
+  larger.reserve(is_young ? std::clamp(wanted, std::min(least, kChunkEntries), kChunkEntries)
+                          : kChunkEntries);
+  const std::size_t bytes = wanted * sizeof(std::uint32_t);
   if (fresh_memory_ != nullptr && bytes >= kWorthPopulating) {
+    void* begin = larger.data();
     fresh_memory_({static_cast<std::uint8_t*>(begin), bytes});
   }
-  return chunk;
+  larger.insert(larger.end(), entries.begin(), entries.end());
+  entries = std::move(larger);
 }
 
 void CacheLog::count_dropped(std::uint64_t entries) {

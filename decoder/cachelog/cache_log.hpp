@@ -165,6 +165,8 @@ class CacheLog {
   Chunk& open_chunk();
   /// Returns a chunk with room for copies; `coming` entries are about to be added.
   Chunk& open_copied(std::size_t coming);
+  /// Makes room for `coming` more entries, or for those that fit a chunk.
+  void give_room(std::vector<std::uint32_t>& entries, std::size_t coming) const;
   Chunk& new_chunk();
   /// Drops old chunks beyond the limit. Returns the memory of one for reuse.
   std::optional<Chunk> drop_old();

@@ -96,6 +96,26 @@ TEST_F(CacheLogTest, TheNewestBranchesAloneAreDecodedWhereNoMoreAreWanted) {
   }
 }
 
+/// Growing takes memory from the kernel at once, too, and keeps what is there.
+TEST_F(CacheLogTest, MemoryForManyEntriesIsToldBeforeItIsWritten) {
+  static std::vector<std::size_t> told;
+  told.clear();
+  constexpr std::size_t kEntries = 8UL * 1024;
+  CacheLog log{exits_, 1 << 20,
+               [](std::span<std::uint8_t> memory) { told.push_back(memory.size()); }};
+  const std::vector<std::uint32_t> entries(kEntries, 2);
+  log.add_entries(entries);
+  log.add_entries(std::array<std::uint32_t, 1>{0});
+  log.add_entries(entries);
+  constexpr std::size_t kBytes = kEntries * sizeof entries[0];
+  ASSERT_FALSE(told.empty());
+  EXPECT_EQ(told.front(), kBytes);
+  EXPECT_GE(told.back(), 2 * kBytes);
+  EXPECT_LE(told.size(), 3U);
+  const std::vector<Record> expected{branch(0x110_ta, 0x200_ta), branch(0x208_ta, 0x300_ta)};
+  EXPECT_EQ(drained(log), expected);
+}
+
 /// Which memory is constant is known however long ago it was told.
 TEST_F(CacheLogTest, FactsOfMemoryOutliveTheEntriesAroundThem) {
   CacheLog log{exits_, 1};
