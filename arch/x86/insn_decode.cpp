@@ -27,8 +27,18 @@ TraceeAddr target_of(Isa isa, const DirectBranch& branch, TraceeAddr pc,
   return TraceeAddr{isa == Isa::kI386 ? target & 0xffffffff : target};
 }
 
+/// Returns true for a SYSCALL without prefixes. Recorders of most short programs decode nothing
+/// else, and the first use of a disassembler takes a tenth of such a run.
+bool is_plain_syscall(Isa isa, const Opcode& opcode) {
+  constexpr std::uint8_t kSyscall = 0x05;
+  constexpr std::uint8_t kOpcodeBytes = 2;
+  return isa == Isa::kAmd64 && opcode.is(OpcodeMap::kSecondary, kSyscall) &&
+         opcode.end == kOpcodeBytes;
+}
+
 std::uint8_t length_of(Isa isa, NearBranchRule rule, const Opcode& opcode,
                        std::span<const std::uint8_t> bytes) {
+  if (is_plain_syscall(isa, opcode)) return opcode.end;
   if (!capstone_is_wrong_about(opcode)) {
     if (const std::uint8_t length = capstone_length(isa, bytes); length != 0) return length;
   }
