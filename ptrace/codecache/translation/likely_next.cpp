@@ -12,8 +12,8 @@ using arch::cpu::translate::ExitKind;
 /// Less likely code is left to a miss.
 constexpr Chance kWorthIt = 150;
 
-/// How many of a thousand places of each kind were executed, after superblocks that were, in a first
-/// run of a short program.
+/// How many of a thousand places of each kind were executed, after superblocks that were, in a
+/// first run of a short program.
 constexpr Chance kJumpOrCall = 920;
 constexpr Chance kFallThrough = 830;
 constexpr Chance kReturn = 900;
