@@ -365,12 +365,16 @@ void CacheSource::push(const decoder::Record& record) {
   if (record.kind == decoder::RecordKind::kBranch) counts_.note_stepped_branch();
   if (log_.is_open() && log_.may_drain()) batch_.flush();
   facts_.before(record);
+  add(record);
+  facts_.after(record);
+}
+
+void CacheSource::add(const decoder::Record& record) {
   if (log_.is_open()) {
     log_.add_record(record);
   } else {
     batch_.push(record);
   }
-  facts_.after(record);
 }
 
 void CacheSource::take_log(TraceeAddr log) {
@@ -387,7 +391,9 @@ Result<void> CacheSource::stream(std::uint64_t /*size_bytes*/) {
 void CacheSource::pin(std::uint64_t id, std::uint32_t ahead) {
   // `ahead` counts from the beginning of the log.
   const auto taken = static_cast<std::uint32_t>(log_.taken());
-  push(decoder::pin_record(id, ahead - std::min(ahead, taken)));
+  if (log_.is_open() && log_.may_drain()) batch_.flush();
+  // Facts belong to records of what the thread does.
+  add(decoder::pin_record(id, ahead - std::min(ahead, taken)));
 }
 
 void CacheSource::hand_on() {

@@ -82,6 +82,8 @@ class CacheSource final : public BranchSource, private StepperUser {
 
  private:
   void push(const decoder::Record& record) override;
+  /// Adds a record, or a pin, to the log or to the batch.
+  void add(const decoder::Record& record);
   void executed(TraceeAddr pc, const decoder::ExecutedInsn& insn) override {
     facts_.executed(pc, insn);
   }
