@@ -9,13 +9,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { kMost = 512, kStackBytes = 65536, kRuns = 1000000 };
+#include "../recorders_mappings.h"
 
-struct mappings {
-  char* begins[kMost];
-  char* ends[kMost];
-  int count;
-};
+enum { kStackBytes = 65536, kRuns = 1000000 };
 
 // Both processes use these.
 static struct mappings before;
@@ -24,26 +20,6 @@ static char stack[kStackBytes] __attribute__((aligned(16)));
 static volatile int is_ready;
 static volatile int is_done;
 static volatile long sum;
-
-static void read_mappings(struct mappings* out) {
-  char line[512];
-  FILE* maps = fopen("/proc/self/maps", "r");
-  while (out->count < kMost && fgets(line, sizeof line, maps) != NULL) {
-    void* begin = NULL;
-    void* end = NULL;
-    if (sscanf(line, "%p-%p", &begin, &end) != 2 || strstr(line, ":backtrail") == NULL) continue;
-    out->begins[out->count] = begin;
-    out->ends[out->count++] = end;
-  }
-  fclose(maps);
-}
-
-static int was_there(const char* begin) {
-  for (int i = 0; i < before.count; ++i) {
-    if (before.begins[i] == begin) return 1;
-  }
-  return 0;
-}
 
 static int be(void* unused) {
   (void)unused;
@@ -61,8 +37,9 @@ int main(void) {
   while (!is_ready) sched_yield();
   int unmapped = 0;
   for (int i = 0; i < during.count; ++i) {
-    if (was_there(during.begins[i])) continue;
-    if (munmap(during.begins[i], (size_t)(during.ends[i] - during.begins[i])) != 0) return 3;
+    const struct mapping at = during.all[i];
+    if (holds(&before, at.begin)) continue;
+    if (munmap(at.begin, (size_t)(at.end - at.begin)) != 0) return 3;
     ++unmapped;
   }
   is_done = 1;

@@ -19,17 +19,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { kMost = 1024, kStackBytes = 65536, kPage = 4096 };
+#include "../recorders_mappings.h"
 
-struct mapping {
-  char* begin;
-  char* end;
-};
-
-struct mappings {
-  struct mapping all[kMost];
-  int count;
-};
+enum { kStackBytes = 65536, kPage = 4096 };
 
 // Both processes use these.
 static struct mappings before;
@@ -37,26 +29,6 @@ static struct mappings during;
 static struct mappings after;
 static char stack[kStackBytes] __attribute__((aligned(16)));
 static int* volatile nowhere;
-
-static void read_mappings(struct mappings* out) {
-  char line[512];
-  FILE* maps = fopen("/proc/self/maps", "r");
-  out->count = 0;
-  while (out->count < kMost && fgets(line, sizeof line, maps) != NULL) {
-    void* begin = NULL;
-    void* end = NULL;
-    if (sscanf(line, "%p-%p", &begin, &end) != 2 || strstr(line, ":backtrail") == NULL) continue;
-    out->all[out->count++] = (struct mapping){begin, end};
-  }
-  fclose(maps);
-}
-
-static int holds(const struct mappings* list, const char* address) {
-  for (int i = 0; i < list->count; ++i) {
-    if (list->all[i].begin <= address && address < list->all[i].end) return 1;
-  }
-  return 0;
-}
 
 static int be(void* how) {
   read_mappings(&during);
